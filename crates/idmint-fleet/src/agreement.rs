@@ -1,6 +1,6 @@
 //! Compares this node's configuration with the fleet's agreement. The agreement is a stored record
-//! with the slots, the formats of all nodes, and the floor (the time below which no node mints
-//! ids).
+//! that all nodes share. It contains the slots, the id formats, and the floor, the time below which
+//! no node mints ids.
 
 use super::fleet_keys::FleetKeys;
 use super::nonce::Nonce;
@@ -14,38 +14,37 @@ use idmint_storage::{SlotRange, SlotShare};
 /// The slots and formats in this node's configuration.
 #[derive(Debug, Clone)]
 pub(super) struct OwnLayout {
-    /// The fleet's slots, according to this node's configuration.
+    /// The number of slots in the fleet, and the slots that this coordinator hands out.
     pub(super) share: SlotShare,
     /// The formats in this node's configuration. Formats that the node does not mint are not added
-    /// to the fleet's agreement (its stored settings).
+    /// to the fleet's agreement.
     pub(super) formats: Vec<KeptFormat>,
 }
 
-/// The parts of the fleet's agreement that this node relies on.
+/// The parts of the fleet's agreement that this node uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Agreed {
-    /// The store revision that last wrote the fleet's agreement (its stored settings). Every write
-    /// of a node's slot compares this revision, and fails if the agreement has changed.
+    /// The store revision that last wrote the agreement. Every write of a node's slot compares this
+    /// revision, so the write fails if the agreement has changed.
     pub(super) revision: Revision,
-    /// The fleet's current name, a random number. The fleet gets a new name whenever an operator
-    /// fences it, which is necessary after a restore of the store.
+    /// The fleet's current name, a random number. The fleet gets a new name each time an operator
+    /// fences it. An operator must fence the fleet after the store was restored from a backup.
     pub(super) fleet: Nonce,
-    /// The fleet's first name, which stays the same through all fences.
+    /// The fleet's first name. It never changes.
     pub(super) origin: Nonce,
-    /// The number of fences so far.
+    /// The number of times that the fleet has been fenced.
     pub(super) fences: u32,
     /// The floor: no node of the fleet mints an id for a time before this instant.
     pub(super) floor: UnixNanos,
-    /// The instant up to which single nodes had minted ids before the fleet took over their records
-    /// (adoption). When an operator sets a new floor after a restore (a fence), the floor is at or
-    /// above this instant. `None` if no adoption has set this bound.
+    /// The latest time for which an adopted single node may have minted ids. A later fence sets the
+    /// floor to this instant or higher. `None` if no adoption has set this bound.
     pub(super) least: Option<StoredInstant>,
     /// The state of the records that nodes share.
     pub(super) records: SharedRecords,
 }
 
 impl Agreed {
-    /// Returns the parts of the agreement that the record store needs.
+    /// Returns the part of the agreement that the record store needs.
     pub(super) fn meta(&self) -> AgreedMeta {
         AgreedMeta {
             revision: self.revision,
@@ -64,21 +63,20 @@ impl Agreed {
     }
 }
 
-/// The result of comparing this node's slots and formats with the fleet's stored settings.
+/// The result of comparing this node's slots and formats with the fleet's agreement.
 #[derive(Debug)]
 pub(super) enum Agreement {
-    /// The fleet's agreement includes everything that this node mints.
+    /// The agreement covers everything that this node mints.
     Agreed(Agreed),
-    /// This node cannot mint before the agreement is changed. The value is the transaction that
-    /// changes the agreement. The change is needed if the fleet lacks some of this node's formats,
-    /// if the fleet's floor is too low, or if the fleet does not exist yet.
+    /// The agreement must be changed before this node may mint. The value is the transaction that
+    /// changes it. The agreement may lack some of this node's formats, its floor may be too low, or
+    /// the fleet may not exist yet.
     ToWrite(Transaction),
 }
 
 impl OwnLayout {
     /// Compares this node's slots and formats with the fleet's agreement. If no fleet exists yet,
-    /// the returned transaction creates a fleet with the name `fleet`, which mints no ids for times
-    /// before `floor`.
+    /// the returned transaction creates one with the name `fleet` and the floor `floor`.
     ///
     /// # Errors
     /// Returns [`FormatsError`] if this node may not mint in this fleet.
@@ -92,10 +90,10 @@ impl OwnLayout {
         self.compare_above(UnixNanos::default(), None, keys, found, floor, fleet)
     }
 
-    /// Compares this node with the fleet like [`compare`](Self::compare). Also makes `least` a
-    /// lower bound of the fleet's floor, now and after any later fence. If the agreement's floor or
-    /// its own `least` is lower, the returned transaction raises it to this `least`. If an
-    /// incomplete adoption is given as `adopting`, the transaction also records it.
+    /// Does the same comparison as [`compare`](Self::compare), but requires that the agreement's
+    /// floor and its `least` are at least `least`. If one of them is lower, the returned
+    /// transaction raises it. If `adopting` is given, the transaction also records that this
+    /// adoption is incomplete.
     ///
     /// # Errors
     /// Returns the errors of [`compare`](Self::compare).
@@ -152,7 +150,7 @@ impl OwnLayout {
     }
 }
 
-/// Compares the configured slots (the places for nodes in the fleet) with the stored ones.
+/// Compares the configured slots with the stored ones.
 ///
 /// # Errors
 /// Returns [`FormatsError`] if the configured slots differ from the fleet's slots.
@@ -214,7 +212,7 @@ mod tests {
         FleetKeys::below("/idmint/v1/test/")
     }
 
-    /// Compares the layout with the fleet's stored settings, and commits a transaction if needed.
+    /// Compares the layout with the fleet's agreement, and commits a transaction if one is needed.
     fn join(store: &MemoryCoordinator, layout: &OwnLayout) -> Result<Agreed, FormatsError> {
         let found = store
             .read(&[Range::one(keys().meta())])

@@ -1,26 +1,26 @@
 //! Estimates the clocks of the other nodes from their records in the store, and decides whether
 //! this node's clock is plausible.
 //!
-//! Each horizon record contains the clock reading of the node that wrote it. The exact age of the
-//! record is unknown, because it may have been in transit for long. But a node writes a record only
-//! after the previous record of its slot was stored. In this example, the read at 5 s did not
-//! return A yet, so A was stored after 5 s. B was written later than that, so it was also written
-//! after 5 s:
+//! Each horizon record contains the clock reading of the node that wrote it. How old the reading is
+//! remains unknown, because the write may have been in transit for a long time. But a node writes a
+//! record only after the previous record of its slot was stored. In the example below, the read at
+//! 5 s did not return record A, so A was stored after 5 s. B was written later than A, and
+//! therefore also after 5 s:
 //!
 //! ```text
 //! read at     5 s   10 s   15 s   20 s
 //! returned    -     A      A      B = 18.0 s  written 0 to 15 s ago: now the clock shows 18 to 33 s
 //! ```
 //!
-//! A process that loses a slot takes another one, and the horizon of the lost slot keeps an old
-//! clock reading. So each process counts only once, with the latest horizon among the slots that it
-//! still holds.
+//! A process that loses a slot takes another one, and the lost slot keeps the old clock reading. So
+//! each process counts only once. Its reading comes from the record that it wrote last, among the
+//! records of slots that it still holds.
 //!
-//! From the records, a node computes a lower and an upper bound for the current reading of every
-//! other node's clock. The bounds show either that the node's own clock certainly differs from the
-//! median of all clocks, or that its clock may be right. If one clock of three is wrong, the other
-//! two are the majority, so the wrong clock cannot stop the other nodes. Fewer than three clocks
-//! have no majority.
+//! From these records, a node computes a lower and an upper bound for every other clock. The bounds
+//! either prove that the node's own clock differs from the median of all clocks, or leave open that
+//! it is right. If one of three clocks is wrong, the other two form the majority, so the wrong
+//! clock cannot stop the other nodes. With fewer than three clocks there is no majority, so nothing
+//! is proven.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,13 +34,13 @@ use idmint_core::time::UnixNanos;
 /// wrong.
 const CLOCKS_MIN: usize = 3;
 
-/// The time for which a clock reading of unknown age still counts as a clock of the fleet, from the
-/// first read that returned it. A running node usually replaces its reading sooner. A reading that
-/// is not replaced may belong to a node that has ended.
+/// The time for which a reading of unknown age counts, from the first read that returned it. A
+/// running node usually replaces its reading within [`RENEW_EVERY`]. A reading that stays longer
+/// may belong to a node that has ended.
 const SILENT_AFTER: Duration = RENEW_EVERY.saturating_mul(2);
 
-/// The difference between one clock and the median of the fleet's clocks, as far as it is certain.
-/// The actual difference may be larger.
+/// The proven difference between one clock and the median of the fleet's clocks. The actual
+/// difference may be larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Skew {
     /// No difference is proven.
@@ -78,8 +78,8 @@ pub(super) struct FleetClocks {
     last_look: Option<UnixNanos>,
 }
 
-/// The clock reading in the latest known horizon record of one slot, which its holder rewrites with
-/// each renewal, and the times of this node's reads before and after the record appeared.
+/// The clock reading in the latest known horizon record of one slot, and the times of the reads
+/// that bound the record's age.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     revision: Revision,
@@ -87,19 +87,19 @@ struct Seen {
     clock: UnixNanos,
     /// The time of the first read that returned the record.
     at: UnixNanos,
-    /// The time at which the last read was sent that did not return this record yet, or `None` if
-    /// the very first read returned the record.
+    /// The time at which the last read before `at` was sent, or `None` if there was no earlier
+    /// read. That read did not return this record yet.
     missing_at: Option<UnixNanos>,
     /// A time before the record was written, or `None` if no such time is known.
     made_after: Option<UnixNanos>,
-    /// `true` if the record's writer still holds the record's slot, and has written no later record
-    /// for another slot that it holds. A process has one clock, so only its latest record counts.
+    /// `true` if the record's writer still holds the slot, and has written no later record for
+    /// another slot that it holds. A process has only one clock, so only its latest record counts.
     is_current: bool,
 }
 
 impl FleetClocks {
-    /// Updates the estimates of other nodes' clocks from `horizons` (records with clock readings)
-    /// and the `holders` of slots. The read of both was sent at `asked_at` and answered at `now`.
+    /// Updates the estimates of the other nodes' clocks from the horizon records and the holders of
+    /// all slots. The read of both was sent at `asked_at` and answered at `now`.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -127,7 +127,7 @@ impl FleetClocks {
             let is_current =
                 holder_of(entry, &record).is_some_and(|process| latest[&process] == entry.modified);
             let seen = match self.seen.get(&entry.key).copied() {
-                // A slow read may return an older record than the previous read, so keep the newer
+                // A slow read may return an older record than the previous read did. Keep the newer
                 // one.
                 Some(known) if entry.modified <= known.revision => Seen {
                     is_current,
@@ -147,9 +147,9 @@ impl FleetClocks {
         self.last_look = Some(asked_at);
     }
 
-    /// Returns the least possible difference between a clock that shows `clock` and the median of
-    /// the fleet's clocks, which are this clock and the clocks of the other nodes that hold slots.
-    /// Returns `None` if there are fewer than three clocks.
+    /// Returns the smallest possible difference between a clock that shows `clock` and the median
+    /// of the fleet's clocks. The median includes this clock and the clocks of the other nodes that
+    /// hold slots. Returns `None` if there are fewer than three clocks.
     pub(super) fn skew_of(&self, clock: UnixNanos, now: UnixNanos) -> Option<Skew> {
         let own = (clock, clock);
         let bounds = self
@@ -163,9 +163,9 @@ impl FleetClocks {
         }
         least.sort_unstable();
         most.sort_unstable();
-        // If the number of clocks is even, use the wider bounds: the lower of the two middle values
-        // of `least`, and the higher of the two middle values of `most`. For a time between them,
-        // no majority of the clocks is certainly later or certainly earlier.
+        // If the number of clocks is even, there are two middle values. Take the lower one of
+        // `least` and the higher one of `most`, so that a difference is reported only if it is
+        // certain.
         let (least, most) = (least[(least.len() - 1) / 2], most[most.len() / 2]);
         Some(match (clock.since(most), least.since(clock)) {
             (Duration::ZERO, Duration::ZERO) => Skew::None,
@@ -176,15 +176,15 @@ impl FleetClocks {
 }
 
 impl Seen {
-    /// Returns the earliest and latest time that the writer's clock can show now. Returns `None` if
-    /// the writer may have ended, has lost the slot, or has written a later record for another of
-    /// its slots.
+    /// Returns the earliest and the latest time that the writer's clock can show now. Returns
+    /// `None` if the writer may have ended, has lost the slot, or has written a later record
+    /// elsewhere.
     fn bounds(&self, now: UnixNanos) -> Option<(UnixNanos, UnixNanos)> {
         let since_shown = now.since(self.at);
         let age_max = match self.made_after {
             Some(made_after) => self.at.since(made_after),
             // A running node replaces its record at this interval. If the record had been older
-            // than the interval when it was first read, a newer one would have replaced it.
+            // than the interval at the first read, that read would have returned a newer one.
             None if since_shown < SILENT_AFTER => RENEW_EVERY,
             None => return None,
         };
@@ -193,8 +193,8 @@ impl Seen {
     }
 }
 
-/// Returns the holder of each slot, by slot number. Leaves out the slots of this process, and the
-/// slots of earlier processes with the same node name and address.
+/// Returns the holder of each slot, by slot number. Leaves out this process, and earlier processes
+/// with the same node name and address.
 fn holders_except<'h>(holders: &'h [KeyValue], node: &NodeName) -> BTreeMap<&'h str, SlotRecord> {
     let holders = holders.iter().filter_map(|entry| {
         let holder = SlotRecord::from_bytes(&entry.value).ok()?;
@@ -206,7 +206,7 @@ fn holders_except<'h>(holders: &'h [KeyValue], node: &NodeName) -> BTreeMap<&'h 
     others.collect()
 }
 
-/// Returns the slot number, as text, from the key of a slot's horizon record or of its holder.
+/// Returns the slot number, as text, from the key of a slot's horizon or holder.
 fn slot_of(key: &str) -> &str {
     key.rsplit('/').next().unwrap_or(key)
 }
@@ -250,7 +250,8 @@ mod tests {
         }
     }
 
-    /// A horizon record of slot `process`, by that process at `revision`, with the reading `clock`.
+    /// Returns a horizon record of slot `process`, written by that process at `revision` with the
+    /// clock reading `clock`.
     fn horizon(process: u64, revision: u64, clock: UnixNanos) -> KeyValue {
         horizon_of_slot(process, process, revision, clock)
     }
@@ -274,14 +275,15 @@ mod tests {
         entry(format!("slot/{slot}"), 1, record.to_bytes())
     }
 
-    /// Lets the node read `horizons` (clock records), while processes 0 to 7 hold slots 0 to 7.
+    /// Passes these horizon records to the node, with processes 0 to 7 as the holders of slots 0 to
+    /// 7.
     fn show(clocks: &mut FleetClocks, now: UnixNanos, horizons: &[KeyValue]) {
         let holders: Vec<KeyValue> = (0..8).map(|process| holder(process, process)).collect();
         clocks.look((now, now), horizons, &holders, &node());
     }
 
-    /// Observations of other nodes whose clocks are this many seconds ahead of noon, from a single
-    /// read at noon on this node's clock.
+    /// Returns the estimates after a single read at noon on this node's clock. Each number in
+    /// `peers` says how many seconds another node's clock is ahead of noon.
     fn seen(peers: &[i64]) -> FleetClocks {
         let mut clocks = FleetClocks::default();
         let horizons = peers
@@ -359,8 +361,8 @@ mod tests {
         assert_eq!(clocks.skew_of(at(30), NOON), None);
     }
 
-    /// A process may take several slots (places in the fleet) one after the other, and leaves a
-    /// record in each. Only its latest record counts, because the process has only one clock.
+    /// A process may take several slots one after the other, and leaves a record in each of them.
+    /// Only its latest record counts, because the process has only one clock.
     #[test]
     fn a_process_that_has_held_several_slots_counts_once_by_its_latest_horizon() {
         let skew = |horizons: &[KeyValue], holders: &[KeyValue]| {
@@ -439,21 +441,21 @@ mod tests {
                 ],
             );
         }
-        // In each slot, the record read at 15 s was written after the one read at 10 s, which the
-        // read at 5 s did not return yet. So the newer record was at most 10 s old at 15 s.
+        // In each slot, the record that was read at 15 s was written after the record that was read
+        // at 10 s. The read at 5 s did not return the latter yet. So the newer record was at most
+        // 10 s old at 15 s.
         assert_eq!(
             clocks.skew_of(at(15), at(15)),
             Some(Skew::Ahead(seconds(10)))
         );
-        // This read at 45 s is the first one since 15 s. The records that it returns may therefore
-        // be more than half a minute old.
+        // This read at 45 s is the first one since 15 s. So its records may be up to 30 s old.
         show(
             &mut clocks,
             at(45),
             &[horizon(0, 10, at(17)), horizon(1, 11, at(17))],
         );
         assert_eq!(clocks.skew_of(at(45), at(45)), Some(Skew::None));
-        // Older records than those of an earlier read do not change the observed clocks.
+        // An older record than that of an earlier read does not change the estimates.
         show(
             &mut clocks,
             at(46),

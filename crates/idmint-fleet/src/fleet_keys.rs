@@ -4,8 +4,8 @@ use super::nonce::Nonce;
 use super::slot_lease::NodeName;
 use crate::{Key, Lease, Range};
 
-/// The keys of the slots and the shared settings of one namespace in the coordinator (the store
-/// that all nodes of a fleet share). For example, the settings have the key `/idmint/v1/test/meta`.
+/// The keys of a namespace in the coordinator, for the slots and the shared settings of a fleet.
+/// For example, the key of the settings is `/idmint/v1/test/meta`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetKeys {
     prefix: String,
@@ -25,29 +25,29 @@ impl FleetKeys {
         FleetKeys { prefix }
     }
 
-    /// Returns the key of the settings that all nodes share: the slots (places for running nodes),
-    /// the formats, and the floor (the time below which no id is minted in a slot).
+    /// Returns the key of the settings that all nodes share: the slots, the formats, and the floor,
+    /// the time below which no id is minted.
     pub(super) fn meta(&self) -> Key {
         format!("{}meta", self.prefix)
     }
 
-    /// Returns the key that stops all series: while it exists, a series issues numbers only if an
-    /// operator has resumed it. The operator's command `fence-restore` writes it if a restore may
-    /// have lost numbers.
+    /// Returns the key that stops all series. While the key exists, a series issues no number
+    /// unless an operator has resumed that series. The operator's command `fence-restore` writes
+    /// the key if a restore may have lost numbers.
     pub(super) fn number_hold(&self) -> Key {
         format!("{}number-hold", self.prefix)
     }
 
-    /// Returns the key that names the holder of a slot. The key is deleted when the holder's lease
+    /// Returns the key that names a slot's holder. The key is deleted when the holder's lease
     /// expires.
     pub(super) fn slot(&self, slot: u32) -> Key {
         format!("{}{slot:05}", self.slots())
     }
 
     /// Returns the key under which a process announces the [kinds of
-    /// rows](crate::stored::KNOWN_ROWS) that its version can read. `instance` identifies the
+    /// rows](crate::stored::KNOWN_ROWS) that its version can read. `instance` is the nonce of the
     /// process. The key expires with `lease`, the lease of the process's slot. The key contains the
-    /// id of that lease, so no later process uses the same key.
+    /// lease's id, so each lease gets its own key.
     pub(super) fn known_rows(&self, instance: Nonce, lease: Lease) -> Key {
         format!("{}{:016x}", self.known_rows_of(instance), lease.0)
     }
@@ -83,13 +83,13 @@ impl FleetKeys {
         vec![Range::one(self.meta()), Range::prefix(self.founders())]
     }
 
-    /// Returns the slot number in the key of a slot's horizon (time limit), `None` for other keys.
+    /// Returns the slot number if `key` is the key of a slot's horizon, and `None` otherwise.
     pub(super) fn slot_of_horizon(&self, key: &str) -> Option<u32> {
         key.strip_prefix(&self.horizons())?.parse().ok()
     }
 
-    /// Returns the key ranges to read before a node takes a slot (place in the fleet): the fleet's
-    /// settings, the time limits and holders of all slots, and the keys of nodes without a slot.
+    /// Returns the key ranges to read before a node takes a slot: the fleet's settings, the
+    /// horizons and holders of all slots, and the keys of nodes without a slot.
     pub fn all_slots(&self) -> Vec<Range> {
         vec![
             Range::one(self.meta()),
@@ -99,21 +99,21 @@ impl FleetKeys {
         ]
     }
 
-    /// Returns the key that a node rewrites while it has no slot. If the key is missing, or its
-    /// revision is lower than that of the node's last write, the store has lost data. The key is
-    /// never deleted, and a later process of the node reuses it.
+    /// Returns the key that a node rewrites while it has no slot. If the key is missing, or was
+    /// last written before the node's last write, the store has lost data. The key is never
+    /// deleted, and a later process of the same node uses it again.
     pub(super) fn waiting(&self, node: &NodeName) -> Key {
         format!("{}{}/{}", self.waiting_nodes(), node.node, node.addr)
     }
 
-    /// Returns the key ranges for the clock readings of all nodes: the horizon records of all
-    /// slots, with the readings of the nodes that wrote them, and the nodes that hold the slots.
+    /// Returns the key ranges with the clock readings of all nodes. These are the horizons of all
+    /// slots, which contain the readings, and the holders of all slots.
     pub(super) fn clocks(&self) -> Vec<Range> {
         vec![Range::prefix(self.horizons()), Range::prefix(self.slots())]
     }
 
-    /// Returns the key ranges that show why the coordinator refused a slot's renewal: the fleet's
-    /// settings, the slot's horizon (the time up to which it may be used) and its holder.
+    /// Returns the key ranges that show why the coordinator refused to renew a slot: the fleet's
+    /// settings, the slot's horizon and its holder.
     pub(super) fn of_slot(&self, slot: u32) -> Vec<Range> {
         vec![
             Range::one(self.meta()),
@@ -126,7 +126,7 @@ impl FleetKeys {
         format!("{}founder/", self.prefix)
     }
 
-    /// Returns the prefix of the holders of all slots.
+    /// Returns the common prefix of the keys that name the slots' holders.
     pub(super) fn slots(&self) -> Key {
         format!("{}slot/", self.prefix)
     }

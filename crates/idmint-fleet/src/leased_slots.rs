@@ -1,6 +1,5 @@
 //! Begins a session of the mint when this process takes a slot, and ends the session when the
-//! process loses or releases the slot. During a session, the mint uses the worker numbers of the
-//! slot.
+//! process loses or releases the slot. During a session, the mint uses the slot's worker numbers.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,47 +20,48 @@ use idmint_storage::FormatsError;
 /// take or renew a slot at any time.
 const SOON: Duration = Duration::from_secs(1);
 
-/// The minimum time after a renewal before the next renewal counts as overdue. While a renewal is
-/// overdue, callers are refused instead of waiting for the renewal.
+/// A renewal is overdue at the earliest this long after the previous renewal. While a renewal is
+/// overdue, callers are refused instead of waiting for it.
 const OVERDUE: Duration = Duration::from_secs(2);
 
-/// The slots that one process leases one after the other, and the session that mints ids in the
-/// current slot.
+/// The slot that this process leases now, and the session that mints with its worker numbers. A
+/// process leases only one slot at a time.
 #[derive(Debug)]
 pub(super) struct LeasedSlots {
     pub(super) mint: Arc<Mint>,
     pub(super) lease: SlotLease,
     pub(super) entropy: Entropy,
     pub(super) held: Option<HeldSlot>,
-    /// `true` once this process has taken a slot. From then on the clock must not move back,
+    /// `true` once this process has taken a slot. From then on its clock must not move back,
     /// because the process may have minted ids.
     pub(super) has_minted: bool,
-    /// The facts read about the fleet, such as its settings. Shared with the record store.
+    /// The facts that this process has read about the fleet, such as its settings. The record store
+    /// shares this value.
     pub(super) known: Arc<KnownFleet>,
-    /// The number of responses that contradicted earlier responses, counted from the start of the
-    /// process until the last request was sent. See [`KnownFleet::doubts`].
+    /// The value of [`KnownFleet::doubts`] when the last request was sent: the number of responses
+    /// that contradicted earlier ones, since the process started.
     pub(super) doubts: u64,
 }
 
-/// A slot (place in the fleet) of this node, and the session that mints with its worker numbers.
+/// The slot that this node holds, and the session that mints with its worker numbers.
 #[derive(Debug)]
 pub(super) struct HeldSlot {
     pub(super) slot: u32,
     pub(super) session: Arc<Session>,
     pub(super) reserved_at: UnixNanos,
-    /// `false` while no id may be minted: the request for more time is overdue, the clock is wrong,
-    /// or the slot was reserved so far ahead that this node cannot reserve more time yet.
+    /// `false` while minting is paused. The request for more time is overdue, the clock is wrong,
+    /// or the session begins so far ahead that no time can be reserved for it yet.
     pub(super) is_minting: bool,
 }
 
-/// The change that the last reply caused.
+/// The event that a reply caused.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// No event to report.
+    /// The reply has no consequence to report.
     None,
-    /// This node founded a fleet, which mints from this instant on.
+    /// This node created a fleet whose floor is this instant, so it mints from then on.
     Founded(UnixNanos),
-    /// This node has no slot yet, for this reason.
+    /// This node has no slot yet. The refusal gives the reason.
     Waiting(Refusal),
     /// A renewal reserved more time.
     Renewed,
@@ -71,8 +71,8 @@ pub(super) enum Event {
     Fenced(u32),
     /// The coordinator has lost acknowledged data.
     Regressed(Regression),
-    /// This node may not mint in this fleet, because the slots (places for nodes) or the formats in
-    /// its configuration differ from the fleet's.
+    /// This node may not mint in this fleet, because the slots or the formats in its configuration
+    /// differ from the fleet's.
     Disagrees(FormatsError),
 }
 
@@ -97,14 +97,14 @@ impl LeasedSlots {
         }
     }
 
-    /// Returns the next step of the thread that renews this node's slot: send a request, wait or
-    /// end. `needed`, the time up to which callers need to mint, has no effect without a slot, if
-    /// the slot is already reserved up to it, or if it is more than [`DEADLINE`] ahead.
+    /// Returns the next step of the thread that renews this node's slot: send a request, wait, or
+    /// end. `needed` is the time up to which callers need to mint. It is ignored while there is no
+    /// slot, if the slot already reaches it, or if it is more than [`DEADLINE`] ahead.
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
         self.wait_for_start(now);
-        // Take over the highest revision and election term that the record store has seen. The
-        // response to the next request is then compared with them, to detect a loss of data.
+        // Take over the highest revision and election term that the record store has seen. A lower
+        // value in the next response shows that the coordinator has lost data.
         self.lease.high_water.see(self.known.highest());
         self.lease.high_water.see_term(self.known.term());
         let doubts = self.known.doubts();
@@ -129,8 +129,8 @@ impl LeasedSlots {
         };
         let step = self.lease.next(now, want, &mut self.entropy);
         // Tell the record store which value the request in `step` may write to this node's own key.
-        // A concurrent write of records compares that key's revision, so it may fail before the
-        // reply to this request arrives, and the record store must know why.
+        // Each write of records compares that key's revision. So such a write may fail before the
+        // reply to this request arrives, and the record store must then know the reason.
         self.known.hold(self.lease.own_key());
         match step {
             Step::WaitUntil(until) => {
@@ -155,8 +155,9 @@ impl LeasedSlots {
         event
     }
 
-    /// Reports to the record store the key that this node rewrites regularly, and a loss of
-    /// acknowledged data or, if none is lost and this node agrees with them, the fleet's settings.
+    /// Reports the state of the fleet to the record store: the key that this node rewrites
+    /// regularly, and a loss of acknowledged data. Without such a loss, also reports the fleet's
+    /// settings if this node agrees with them.
     fn tell_known(&self) {
         self.known.hold(self.lease.own_key());
         if self.lease.is_regressed() {
@@ -204,36 +205,37 @@ impl LeasedSlots {
         self.lease.confirmed().is_some()
     }
 
-    /// Returns the highest values that this node has seen from the coordinator.
+    /// Returns the highest revisions, terms and horizons that the coordinator has acknowledged to
+    /// this node.
     pub(super) fn high_water(&self) -> &HighWater {
         &self.lease.high_water
     }
 
-    /// Returns the number of this node's slot (place in the fleet), or `None` if it has none.
+    /// Returns the number of this node's slot, or `None` if it has none.
     pub(super) fn slot(&self) -> Option<u32> {
         self.held.as_ref().map(|held| held.slot)
     }
 
-    /// Returns the difference that is certain between this node's clock and the median of the
-    /// fleet's clocks, according to the last read of all clock readings.
+    /// Returns the proven difference between this node's clock and the median of the fleet's
+    /// clocks, as of the last read of all clocks.
     pub(super) fn skew(&self) -> Skew {
         self.lease.clock_check().skew()
     }
 
-    /// Returns the refusal that callers get while the clocks of the other nodes show that this
-    /// node's clock is wrong. Returns `None` if they do not.
+    /// Returns the refusal that callers get while the other nodes' clocks prove that this node's
+    /// clock is wrong, and `None` otherwise.
     pub(super) fn clock_refusal(&self) -> Option<Refusal> {
         self.lease.clock_check().refusal()
     }
 
-    /// Returns the reason why this node mints no sequenced ids (ids that are not random), or `None`
-    /// if it mints them.
+    /// Returns the reason why this node does not mint ids that need a worker number, or `None` if
+    /// it does. Random ids are always minted.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.mint.session().err()
     }
 
-    /// Returns the time up to which this node has reserved time and may mint, or `None` if it
-    /// cannot mint at the moment.
+    /// Returns the end of the reserved time in which this node may mint, or `None` if it cannot
+    /// mint at the moment.
     pub(super) fn usable_until(&self) -> Option<UnixNanos> {
         self.held
             .as_ref()
@@ -247,8 +249,8 @@ impl LeasedSlots {
         self.lease.release();
     }
 
-    /// Pauses minting if the reserved time is used up and more was not reserved in time, so that
-    /// callers are refused at once instead of waiting.
+    /// Pauses minting if the reserved time has run out before more was reserved. Callers are then
+    /// refused at once instead of waiting.
     fn stop_if_overdue(&mut self, now: UnixNanos) {
         if self
             .held
@@ -259,8 +261,8 @@ impl LeasedSlots {
         }
     }
 
-    /// Refuses callers until the time reserved for this node's slot reaches beyond the instant at
-    /// which the session begins. The refusal says when to retry.
+    /// Refuses callers until the reserved time reaches beyond the session's start. The refusal says
+    /// when to retry.
     fn wait_for_start(&self, now: UnixNanos) {
         let Some(held) = self.held.as_ref().filter(|held| !held.session.is_open()) else {
             return;
@@ -275,7 +277,7 @@ impl LeasedSlots {
         });
     }
 
-    /// Stops minting for this reason, but keeps the slot.
+    /// Pauses minting for this reason, but keeps the slot.
     fn pause(&mut self, reason: Refusal) {
         self.held
             .as_mut()
@@ -284,12 +286,11 @@ impl LeasedSlots {
         self.mint.end(reason);
     }
 
-    /// Adjusts this node's minting clock after someone has set the wall clock by more than the
-    /// allowed `skew_max`.
+    /// Adjusts this node's minting clock after the wall clock was set by more than `skew_max`.
     ///
-    /// Before the first slot is taken, the clock is adjusted in either direction. The adjustment is
-    /// safe because the clocks of other nodes are read before this node mints. Later the clock only
-    /// moves ahead, and only once the fleet's clocks confirm the new time.
+    /// Before the first slot is taken, the clock is adjusted in either direction. This is safe
+    /// because the node reads the other nodes' clocks before it mints. Later the clock only moves
+    /// ahead, and only if the fleet's clocks confirm the new time.
     fn follow_wall_clock(&mut self, now: UnixNanos) {
         let clock = self.mint.clock();
         let wall = clock.wall();
@@ -341,9 +342,9 @@ impl LeasedSlots {
         self.wait_for_start(now);
     }
 
-    /// Ends the session (the minting in this node's slot), and returns the number of the slot, or
-    /// `None` if this node had none. The time that was reserved for the slot remains valid, so a
-    /// request for ids that is in progress may finish.
+    /// Ends the session, so that this node stops minting in its slot. Returns the slot's number, or
+    /// `None` if this node had no slot. The time that was reserved for the slot stays valid, so a
+    /// mint request that is in progress may finish.
     fn give_up(&mut self, lack: SlotLack) -> Option<u32> {
         self.mint.end(without(lack, SOON));
         self.held.take().map(|held| held.slot)
@@ -360,9 +361,9 @@ impl HeldSlot {
         self.session.horizon().max(self.reserved_at.after(OVERDUE))
     }
 
-    /// Returns the earliest instant at which a renewal of the slot can start minting. The time that
-    /// a renewal reserves is usable up to [`DEADLINE`] after the renewal is sent. To reach beyond
-    /// the session's start, the renewal must be sent less than [`DEADLINE`] before that start.
+    /// Returns the earliest instant at which a renewal can reserve time for the session. A renewal
+    /// reserves usable time up to [`DEADLINE`] after it is sent. So it must be sent less than
+    /// [`DEADLINE`] before the session's start.
     fn opens_at(&self) -> UnixNanos {
         self.session
             .start()

@@ -1,5 +1,5 @@
-//! Internal to idmint: a fleet of nodes that share a coordinator. The nodes lease worker slots, and
-//! store their records as rows.
+//! Internal to idmint: a fleet of nodes that share a coordinator. The nodes lease slots, which
+//! determine their worker numbers, and store their records as rows.
 //!
 //! ```text
 //! coordinator/                   the shared store as the protocols see it: compare-then-write transactions
@@ -16,10 +16,10 @@
 //! simulation/                    tests: many nodes over a coordinator with every kind of fault
 //! ```
 //!
-//! Leases and clocks decide which node works and when it stops, but never whether ids are unique.
-//! Uniqueness depends only on the horizon of a slot, which is the time up to which the slot may
-//! mint. A horizon never moves back. Each transaction that moves a horizon compares the revision
-//! that the decision was based on. Start reading at `slot_lease/slot_lease.rs`.
+//! Leases and clocks decide which node works and when it stops, but uniqueness of ids never depends
+//! on them. Uniqueness depends only on the horizon of a slot, which is the time up to which the
+//! slot may mint. A horizon never moves back. Each transaction that moves a horizon compares the
+//! revision that the decision was based on. Start reading at `slot_lease/slot_lease.rs`.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

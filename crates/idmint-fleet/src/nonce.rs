@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A random 128-bit number that is unique in practice. Its text form has 32 hexadecimal digits.
+/// A random 128-bit number that is practically unique. Its text form has 32 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nonce(u128);
 
@@ -67,8 +67,8 @@ impl Entropy {
 
     /// Creates a source that gets its numbers from the operating system's kernel.
     ///
-    /// Getting a number panics if the kernel has no random numbers. Without them, two processes or
-    /// two requests could have the same identifier.
+    /// The source panics if the kernel has no random numbers. With predictable numbers, two
+    /// processes or two requests could get the same identifier.
     pub fn of_kernel() -> Entropy {
         Entropy::new(|| {
             let mut bytes = [0; 16];
@@ -83,7 +83,7 @@ impl Entropy {
         Nonce((self.0)())
     }
 
-    /// Returns a number below `bound`. A `bound` of 0 counts as 1.
+    /// Returns a random number below `bound`. A `bound` of 0 counts as 1.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         u64::try_from((self.0)() % u128::from(bound.max(1))).expect("below 64 bits")
     }

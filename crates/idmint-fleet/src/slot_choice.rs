@@ -1,5 +1,5 @@
-//! Chooses a slot (a place in the fleet) for this node. No other node holds that slot, and its
-//! earlier holders can no longer use it.
+//! Chooses a slot for this node. No other node holds that slot, and its earlier holders can no
+//! longer use it.
 
 use std::time::Duration;
 
@@ -13,37 +13,36 @@ use crate::{KeyValue, Revision, Snapshot};
 use idmint_core::time::UnixNanos;
 use idmint_storage::SlotShare;
 
-/// A slot (place in the fleet) that can be taken, as read from the store. The transaction that
-/// takes the slot compares `holder` and `revision`, because they may be outdated.
+/// A slot that was free when it was read from the store. The transaction that takes the slot
+/// compares `holder` and `revision`, because they may be outdated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FreeSlot {
     pub(super) slot: u32,
-    /// The revision that created the key with the slot's holder, or [`Revision::ABSENT`] if the
-    /// slot has no holder. The holder can only be an earlier process of this node.
+    /// The revision that created the key of the slot's holder, or [`Revision::ABSENT`] if the slot
+    /// has no holder. If there is a holder, it is an earlier process of this node.
     pub(super) holder: Revision,
-    /// The revision of the horizon.
+    /// The revision that last wrote the slot's horizon.
     pub(super) revision: Revision,
-    /// The slot's horizon, the time up to which the slot may have been used. If the slot was never
-    /// used, the horizon is the start of 1970.
+    /// The slot's horizon, the time up to which ids may have been minted in the slot. If the slot
+    /// was never used, the horizon is the start of 1970.
     pub(super) horizon: UnixNanos,
 }
 
-/// The result of choosing among all slots.
+/// The result of looking for a free slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
     /// This slot can be taken.
     Take(FreeSlot),
-    /// No slot can be taken yet, because the reserved time of every free slot ends too far ahead of
-    /// this node's clock. The value is the wait until the first slot can be taken.
+    /// No slot can be taken yet, because the horizon of every free slot is too far ahead of this
+    /// node's clock. The value is the time until the first slot can be taken.
     Rests(Duration),
-    /// No slot can be taken. Each one is held by a node, or its stored horizon (the time up to
-    /// which it may have been used) cannot be read.
+    /// No slot can be taken. Each one is held by a node, or its stored horizon cannot be read.
     AllHeld,
 }
 
-/// Chooses a slot for this node at random from the free slots whose horizon has passed. Nodes that
-/// start at the same time therefore rarely choose the same slot. If no horizon has passed, chooses
-/// the free slot with the lowest horizon, but only if that horizon is at most `ahead_max` ahead.
+/// Chooses a slot for this node at random from the free slots whose horizon has passed. So nodes
+/// that start at the same time rarely choose the same slot. If no horizon has passed, chooses the
+/// free slot with the lowest horizon, but only if it is at most `ahead_max` ahead.
 ///
 /// `snapshot` is the response to [`FleetKeys::all_slots`].
 pub(super) fn choose(
@@ -121,9 +120,9 @@ fn free_slot(
 
 /// `true` if an earlier process of this node holds the slot.
 ///
-/// That process must have ended, because another process could not listen on its address. So this
-/// node need not wait until the lease expires. If the process is still running after all, it stops
-/// minting like any node that loses its slot.
+/// That process must have ended, because this process now listens on the same address. So this node
+/// need not wait until the lease expires. If the process still runs after all, it stops minting
+/// like any node that loses its slot.
 fn is_of(holder: &KeyValue, node: &NodeName) -> bool {
     SlotRecord::from_bytes(&holder.value).is_ok_and(|record| {
         record.node == node.node && record.addr == node.addr && record.instance != node.instance

@@ -25,12 +25,12 @@ use idmint_storage::{FormatsError, RequestOutcome, Reserver, ReserverCounts, Wai
 /// because the minting clock may run faster than the clock that measures the sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The thread warns if the fleet's floor (the time from which it mints) is further ahead of the
-/// clock than this. With a correct clock, founding and `fence-restore` do not set it so far ahead.
+/// The thread warns if the fleet's floor is further ahead of the clock than this. If the clocks are
+/// right, neither a new fleet nor `fence-restore` sets the floor so far ahead.
 const FLOOR_FAR: Duration = Duration::from_secs(300);
 
-/// A thread that leases a slot. It begins and ends the sessions of the mint. A session is a period
-/// in which the mint uses the worker numbers of that slot.
+/// The thread that leases a slot, and begins and ends the mint's sessions. During a session, the
+/// mint uses the slot's worker numbers.
 pub struct SlotKeeper {
     shared: Arc<Shared>,
     state: watch::Receiver<State>,
@@ -41,7 +41,7 @@ pub struct SlotKeeper {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct State {
     slot: Option<u32>,
-    /// The time up to which ids can be minted at the moment, or `None` if no id can be minted.
+    /// The time up to which this node can mint ids, or `None` if it cannot mint at the moment.
     usable_until: Option<UnixNanos>,
     skew: Skew,
     has_ended: bool,
@@ -58,14 +58,15 @@ struct Shared {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Wanted {
-    /// The latest time for which a caller needs ids, and up to which the thread must reserve time.
+    /// The latest time for which a caller needs ids. The thread must reserve time up to this
+    /// instant.
     needed: UnixNanos,
-    /// `true` once the slot is to be released.
+    /// `true` once the slot must be released.
     is_ending: bool,
 }
 
 /// Counters of this node's slot renewals, slot losses and requests, and a flag for lost data. The
-/// counters only increase. All accesses are relaxed, because no other data depends on them.
+/// counters only increase. Relaxed accesses suffice, because no other data depends on these values.
 #[derive(Debug, Default)]
 struct SlotCounts {
     renewed: AtomicU64,
@@ -83,9 +84,9 @@ impl SlotCounts {
 impl SlotKeeper {
     /// Starts the thread, which looks for a slot, and begins and ends the sessions of `mint`.
     ///
-    /// `known` is updated once this node agrees with its fleet. `kept` is the file with the node's
-    /// high water, the highest values that the coordinator has acknowledged to earlier processes.
-    /// The thread keeps the file up to date. `count_founding` is called if this node founds the
+    /// The thread updates `known` once this node agrees with its fleet. `kept` is the file with the
+    /// highest values that the coordinator has acknowledged to this node and its earlier processes.
+    /// The thread keeps that file up to date. It calls `count_founding` if this node creates the
     /// fleet.
     pub fn start(
         mint: Arc<Mint>,
@@ -126,8 +127,8 @@ impl SlotKeeper {
         }
     }
 
-    /// Waits until this node finds that its configuration does not allow it to mint in its fleet,
-    /// and returns the reason. Never completes if the node and the fleet agree.
+    /// Waits until this node finds that its configuration contradicts the fleet's, and returns the
+    /// difference. Never completes if the node and the fleet agree.
     pub async fn disagrees(&self) -> FormatsError {
         let mut state = self.state.clone();
         let _ = state.wait_for(|state| state.has_ended).await;
@@ -145,28 +146,28 @@ impl SlotKeeper {
 }
 
 impl Reserver for SlotKeeper {
-    /// Does nothing, because the thread renews the slot by itself, at the latest when half of the
-    /// slot's reserved time has passed.
+    /// Does nothing. The thread renews the slot by itself, at the latest when half of the reserved
+    /// time has passed.
     fn refill(&self) {}
 
-    /// Waits until ids can be minted for times up to `needed`, or until no id can be minted at the
-    /// moment, for example because this node has lost its slot. Always returns `true`, so that the
-    /// caller tries to mint again. If the mint must refuse, it then gives the reason.
+    /// Waits until ids can be minted for times up to `needed`, or until this node cannot mint, for
+    /// example because it has lost its slot. Always returns `true`, so that the caller tries again.
+    /// If the mint then refuses, its refusal gives the reason.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool> {
         self.shared
             .want(|wanted| wanted.needed = wanted.needed.max(needed));
         let mut state = self.state.clone();
         Box::pin(async move {
             let is_decided = |state: &State| state.usable_until.is_none_or(|until| until >= needed);
-            // An error means that the thread for the slot has ended, so this node cannot mint.
+            // An error means that the thread has ended, so this node cannot mint.
             let _ = state.wait_for(is_decided).await;
             true
         })
     }
 
     /// Stops minting and releases the slot, so that another node can lease it at once. Waits for a
-    /// few seconds at most. If the slot is not released by then, the slot stays leased until the
-    /// lease expires.
+    /// few seconds at most. A slot that could not be released by then stays leased until the lease
+    /// expires.
     fn release(&self) -> Waiting<'_, ()> {
         self.shared.want(|wanted| wanted.is_ending = true);
         let mut state = self.state.clone();
@@ -226,8 +227,7 @@ impl Shared {
         self.wanted.lock().expect("no holder of this lock panics")
     }
 
-    /// Waits until the needs of callers differ from `known`, or until the duration `most` has
-    /// passed.
+    /// Waits until the callers' needs differ from `known`, or until `most` has passed.
     fn wait(&self, known: Wanted, most: Duration) {
         let is_known = |wanted: &mut Wanted| {
             wanted.needed == known.needed && wanted.is_ending == known.is_ending
@@ -240,19 +240,19 @@ impl Shared {
     }
 }
 
-/// The reason that was logged last for having no slot.
+/// The last logged reason for having no slot.
 #[derive(Debug, Default)]
 struct LackLog(Option<Discriminant<SlotLack>>);
 
 impl LackLog {
-    /// `true` if this reason for having no slot differs from the last logged one. Times and
-    /// durations in the reason are ignored, because they change with each attempt.
+    /// `true` if this kind of reason differs from the one logged last. The times and durations in a
+    /// reason are ignored, because they change with each attempt.
     fn is_new(&mut self, lack: &SlotLack) -> bool {
         let kind = mem::discriminant(lack);
         self.0.replace(kind) != Some(kind)
     }
 
-    /// Forgets the last reason, because the node has a slot.
+    /// Forgets the last reason, because the node has a slot again.
     fn clear(&mut self) {
         self.0 = None;
     }
@@ -267,7 +267,7 @@ struct Worker {
     kept: KeptHighWater,
     report: watch::Sender<State>,
     count_founding: Box<dyn Fn() + Send>,
-    /// The last floor that was logged because it is far ahead.
+    /// The floor that was logged last because it is far ahead.
     floor_told: UnixNanos,
     lack_log: LackLog,
     /// `true` if the coordinator responded to the last request.
@@ -394,7 +394,7 @@ impl Worker {
         self.is_answered = is_answered;
     }
 
-    /// Logs why this node has no slot, unless the last logged reason was the same.
+    /// Logs why this node has no slot, unless this reason was logged last.
     fn log_lack(&mut self, refusal: &Refusal) {
         let Refusal::NoWorkerSlot { lack, retry_after } = refusal else {
             return;
@@ -410,8 +410,8 @@ impl Worker {
         }
     }
 
-    /// Logs the fleet's floor, the time before which it mints no id. The floor is so far ahead that
-    /// no node with a correct clock can have set it.
+    /// Logs the fleet's floor if it is so far ahead that no node with a correct clock can have set
+    /// it.
     fn log_floor(&mut self, floor: &UnixNanos, retry_after: &Duration) {
         if self.floor_told == *floor {
             return;

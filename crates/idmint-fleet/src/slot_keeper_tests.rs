@@ -31,11 +31,11 @@ const SKEW_MAX: Duration = Duration::from_secs(5);
 struct Cuttable {
     store: MemoryCoordinator,
     is_cut: AtomicBool,
-    /// `true` if the next commit is done but its response is lost.
+    /// `true` if the next commit succeeds but its response is lost.
     loses_answer: AtomicBool,
     last_lease: Mutex<Option<Lease>>,
-    /// A record to write once, between the next commit and its response. `overtaken` is the outcome
-    /// of that write.
+    /// A record that another writer stores between the next commit and its response. `overtaken` is
+    /// the outcome of that write.
     overtaking: Mutex<Option<(FleetRecords, RecordPlan)>>,
     overtaken: Mutex<Option<Result<(), WriteError>>>,
 }
@@ -182,8 +182,8 @@ impl TestNode {
         }
     }
 
-    /// Advances the clock until the condition holds, while the node mints all the time. The steps
-    /// are so small that even a slow writer thread renews before the reserved time runs out.
+    /// Advances the clock until the condition holds, while the node keeps minting. The steps are so
+    /// small that even a slow writer thread renews before the reserved time runs out.
     async fn mint_on_until(&self, is_so: impl Fn(&TestNode) -> bool) {
         while !is_so(self) {
             let left = self.usable_until().since(self.hand.wall());
@@ -199,7 +199,7 @@ impl TestNode {
         self.keeper.leased_slot().expect("it mints")
     }
 
-    /// Mints an id. Waits until the horizon is high enough, as callers do.
+    /// Mints an id. Like any caller, waits until the horizon is high enough.
     async fn mint(&self) -> Result<u128, Refusal> {
         let request = self
             .minter
@@ -220,7 +220,7 @@ impl TestNode {
         }
     }
 
-    /// Returns the last reported horizon up to which the node may mint.
+    /// Returns the last reported time up to which the node may mint.
     fn usable_until(&self) -> UnixNanos {
         self.keeper.state.borrow().usable_until.unwrap_or_default()
     }
@@ -381,8 +381,8 @@ async fn without_the_coordinator_minting_goes_on_to_the_deadline_and_again_when_
     let slot = node.begin().await;
     node.pass_until(|node| node.keeper.counts().extended >= 15)
         .await;
-    // A renewal is due every 5 s and reserves time for 50 s. So more than 44 s are left after the
-    // renewal that is due now.
+    // A renewal is due every 5 s and reserves 50 s. So after the renewal that is due now, more than
+    // 44 s are left.
     let left = || node.usable_until().since(node.hand.wall());
     while left() < Duration::from_secs(44) {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -646,7 +646,8 @@ async fn a_node_with_a_slot_keeps_on_disk_that_its_fleet_has_adopted_a_folder() 
     let least = || kept().read().expect("it is whole").least();
     assert_eq!(least(), None);
 
-    // The horizon of an adopted folder may be below the floor. The node then keeps its slot.
+    // The horizon of an adopted folder may be below the floor. The node keeps its slot
+    // nevertheless.
     let snapshot = coordinator.store.read(&[Range::one(keys().meta())]);
     let snapshot = snapshot.expect("memory answers");
     let mut meta = FleetMeta::from_bytes(&snapshot.ranges[0][0].value).expect("it is whole");
@@ -696,8 +697,8 @@ async fn a_node_whose_coordinator_was_restored_mints_nothing_until_it_is_fenced(
         .expect_err("nothing is minted")
         .to_string();
     assert!(refusal.contains("idmint fleet fence-restore"), "{refusal}");
-    // Writes by other clients raise the store's revision to its former value and beyond. The node
-    // must still refuse, although the revision alone no longer shows the restore.
+    // Writes by other clients raise the store's revision above its value before the restore. The
+    // revision alone no longer shows the restore, but the node must still refuse to mint.
     for _ in 0..100 {
         let write = vec![Write::put("/another".to_owned(), Vec::new())];
         coordinator

@@ -1,5 +1,5 @@
-//! Runs the conformance suite of `idmint-storage` on every coordinator, followed by checks that are
-//! specific to the records of a fleet.
+//! Runs the conformance suite of `idmint-storage` on every coordinator, and then checks that
+//! concern only a fleet's records.
 
 #[cfg(feature = "etcd")]
 #[allow(dead_code, reason = "tests/system uses the rest of it")]
@@ -16,8 +16,8 @@ use crate::coordinator::{Coordinator, MemoryCoordinator};
 use crate::records::{FleetRecords, KnownFleet, Room};
 use idmint_storage::{Namespace, RecordStore, Records, SimulatedDatabase, samples};
 
-/// Runs a check on the records of a fleet for each kind of coordinator: in memory, in a redb table,
-/// and, if etcd is compiled in, in etcd with one member and with three.
+/// Runs a check of a fleet's records on every kind of coordinator: in memory, in a redb table, and
+/// in etcd with one and with three members, if etcd is compiled in.
 fn on_every_coordinator(check: impl Fn(&dyn RecordStore)) {
     check(&memory_fleet_records());
     check(&fleet_records(Arc::new(RowsInRedb::new())));
@@ -45,7 +45,7 @@ fn connect(cluster: &etcd_cluster::EtcdCluster) -> Arc<dyn Coordinator> {
     crate::connect(&settings).expect("there is nothing to read")
 }
 
-/// Returns the records as one node of a fleet sees them.
+/// Returns the records as seen by one node of a fleet.
 fn fleet_records(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
     FleetRecords::new(
         coordinator,
@@ -56,7 +56,7 @@ fn fleet_records(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
     )
 }
 
-/// Returns one node's record store, whose coordinator (shared store) is in memory and empty.
+/// Returns the record store of one node, with an empty coordinator in memory.
 pub(crate) fn memory_fleet_records() -> FleetRecords {
     fleet_records(Arc::new(MemoryCoordinator::default()))
 }

@@ -1,6 +1,6 @@
-//! Tests that a node notices a restored backup when it reads or writes records. The backup is of
-//! the coordinator, the store that the nodes share. The tests also show that harmless events, such
-//! as a concurrent renewal of a slot, are not mistaken for a restore.
+//! Tests that a node that reads or writes records notices that the coordinator was restored from a
+//! backup. Harmless events, such as a concurrent renewal of a slot, must not be mistaken for a
+//! restore.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fmt;
@@ -20,7 +20,7 @@ use idmint_storage::{LedgerStore, RecordPlan, RecordStore, WriteError};
 
 const HORIZON: &str = "/idmint/v1/default/hz/00003";
 
-/// A coordinator that runs an action once, after it has done a request and before it responds.
+/// A coordinator that runs an action once, after it has performed a request and before it responds.
 #[derive(Default)]
 struct Interrupted {
     memory: MemoryCoordinator,
@@ -89,7 +89,7 @@ impl Coordinator for Interrupted {
     }
 }
 
-/// A node that has renewed its slot and written a ledger (event chain), and knows the fleet.
+/// A node of a fleet that has renewed its slot and written to a ledger.
 struct Bench {
     store: Arc<Interrupted>,
     known: Arc<KnownFleet>,
@@ -153,8 +153,8 @@ impl Bench {
         self.records.head(self.last.ledger())
     }
 
-    /// Lets the node work again after it stopped because responses of the store contradicted each
-    /// other. In production, the thread that renews the node's place in the fleet does this.
+    /// Lets the node work again after it has noticed a contradiction between responses. In
+    /// production, the thread that renews the node's slot does this.
     fn look_anew(&self) {
         self.known.agree(
             AgreedMeta::default(),
@@ -189,8 +189,9 @@ fn a_node_of_a_restored_coordinator_reads_and_writes_nothing_until_it_has_looked
         "a read tells no old head"
     );
     assert_eq!((bench.known.meta(), bench.known.doubts()), (None, 1));
-    // Writes by others raise the restored store's revision above the highest known one, which hides
-    // the restore. The node still refuses all work, because it noticed the restore before.
+    // Writes of other processes raise the restored store's revision above the highest known one,
+    // which hides the restore. The node still refuses all work, because it has noticed the restore
+    // before.
     bench.store.write_nine_times();
     assert!(bench.head().is_err());
     assert_refused(&bench.write(&bench.next(3)));
@@ -210,8 +211,8 @@ fn a_write_that_a_restored_coordinator_takes_is_not_acknowledged() {
     let backup = bench.store.memory.copy();
     bench.store.write_nine_times();
     let records = Arc::clone(&bench.records);
-    // The restore below changes no key that the conditions of the transaction check, so the
-    // coordinator commits the write. Only the low revision in the response shows the restore.
+    // The restore below changes no key that the transaction compares, so the write is committed.
+    // Only the low revision in the response shows the restore.
     let (store, next) = (Arc::clone(&bench.store), bench.next(2));
     bench.head().unwrap();
     bench.store.once(move || store.memory.restore(&backup));
@@ -276,7 +277,8 @@ fn answers_that_overtake_each_other_are_no_loss() {
 #[test]
 fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
     let mut bench = Bench::new();
-    // The slot renewal, which the store commits below, is in `sent` because no response has come.
+    // The coordinator commits the renewal below, but its response has not arrived yet. So its value
+    // is still in `sent`.
     let own = OwnKey {
         key: HORIZON.to_owned(),
         revision: Revision(1),
@@ -314,9 +316,8 @@ fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
         (bench.known.doubts(), bench.known.meta()),
         (0, Some(Revision::ABSENT))
     );
-    // Another node takes this node's slot (place in the fleet), so this node's next write is
-    // refused. The refusal is a doubt: the thread that renews the slot must check whether the store
-    // lost data.
+    // Another node takes this node's slot, so this node's next write is refused. The refusal counts
+    // as a doubt, because the store may have lost data.
     bench.store.write(HORIZON, b"of another node");
     assert_refused(&bench.write(&bench.next(4)));
     assert_eq!(bench.known.doubts(), 1);

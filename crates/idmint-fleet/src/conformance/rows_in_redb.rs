@@ -1,5 +1,5 @@
-//! A store of rows in an in-memory redb table, only for this suite. This file shows everything that
-//! such a store needs to implement.
+//! A store of rows in an in-memory redb table. It is used only in this suite, and shows everything
+//! that such a store must implement.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::coordinator::{
     Term, Transaction, Write,
 };
 
-/// The entries by key. Each value holds the revision that created the entry, the revision that last
-/// wrote it, and its content.
+/// The entries by key. Each entry has the revision that created it, the revision that last wrote
+/// it, and its content.
 const ENTRIES: TableDefinition<'_, &str, (u64, u64, &[u8])> = TableDefinition::new("entries");
 const REVISION: TableDefinition<'_, (), u64> = TableDefinition::new("revision");
 
-/// An in-memory store of rows without leases, because records do not use leases.
+/// An in-memory store of rows. It has no leases, because records need none.
 #[derive(Debug)]
 pub(super) struct RowsInRedb(Database);
 
@@ -99,7 +99,7 @@ impl Coordinator for RowsInRedb {
     }
 }
 
-/// The entries table, opened in either a read transaction or a write transaction.
+/// The table of entries, opened for reading or for writing.
 trait Entries: ReadableTable<&'static str, (u64, u64, &'static [u8])> {}
 
 impl<T: ReadableTable<&'static str, (u64, u64, &'static [u8])>> Entries for T {}

@@ -11,8 +11,8 @@ use idmint_core::time::since_boot;
 /// A store that several nodes share. Each call blocks until the response arrives, for about a
 /// second at most.
 pub trait Coordinator: Debug + Send + Sync {
-    /// Checks the comparisons of a transaction and does its writes in one atomic step. If a
-    /// comparison fails, does no writes, and reads the ranges in `otherwise` in the same step.
+    /// Checks the conditions of a transaction and performs its writes in one atomic step. If a
+    /// condition fails, writes nothing, and reads the ranges in `otherwise` in the same step.
     ///
     /// # Errors
     /// Returns [`CoordinatorError`] if the transaction was not done, or if its outcome is unknown.
@@ -24,12 +24,12 @@ pub trait Coordinator: Debug + Send + Sync {
     /// Returns [`CoordinatorError`] if no response arrives.
     fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError>;
 
-    /// Creates a lease that expires unless it is kept alive within the duration `lasts`. When the
-    /// lease expires, the keys under it are deleted.
+    /// Creates a lease that expires unless it is kept alive within `lasts`. The keys under an
+    /// expired lease are deleted.
     ///
     /// # Errors
-    /// Returns [`CoordinatorError`] if no response arrives. The coordinator may still have created
-    /// the lease. That lease expires by itself, because no node keeps it alive.
+    /// Returns [`CoordinatorError`] if no response arrives. The coordinator may have created the
+    /// lease nevertheless. That lease expires by itself, because no node keeps it alive.
     fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError>;
 
     /// Extends a lease by its full duration, counted from now. Returns `false` if the lease no
@@ -39,8 +39,7 @@ pub trait Coordinator: Debug + Send + Sync {
     /// Returns [`CoordinatorError`] if no response arrives.
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError>;
 
-    /// Waits for `pause` before the caller retries a request. A simulated coordinator does not
-    /// wait.
+    /// Waits for `pause` before a retry. A simulated coordinator does not wait.
     fn wait(&self, pause: Duration) {
         thread::sleep(pause);
     }
@@ -58,24 +57,25 @@ pub trait Coordinator: Debug + Send + Sync {
     }
 }
 
-/// The reason why a request to a coordinator was not done, or why its outcome is unknown.
+/// The reason why a request failed, or why its outcome is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CoordinatorError {
     /// No response arrived in time. The request may have been done, or may still be done later.
     #[error("the coordinator (etcd) did not respond: {0}")]
     NoAnswer(String),
-    /// The request was not sent to any member, or no quorum was available. The request was
-    /// certainly not done.
+    /// No member received the request, or no quorum was available. The request was certainly not
+    /// done.
     #[error("the coordinator (etcd) cannot be reached: {0}")]
     NotSent(String),
-    /// The request was refused and not done, because the coordinator has no space left.
+    /// The coordinator refused the request because it has no space left. The request was not done.
     #[error("the coordinator (etcd) is full: {0}")]
     Full(String),
-    /// The request was refused and not done, because of its size or content.
+    /// The coordinator refused the request because of its size or content. The request was not
+    /// done.
     #[error("the coordinator (etcd) refused the request: {0}")]
     Refused(String),
-    /// The request was refused and not done, because the user or the password is wrong, or
-    /// permissions are missing.
+    /// The coordinator refused the request because the user or password is wrong, or permissions
+    /// are missing. The request was not done.
     #[error("the coordinator (etcd) refused the credentials of this node: {0}")]
     Denied(String),
 }

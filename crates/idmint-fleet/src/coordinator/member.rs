@@ -14,14 +14,14 @@ pub struct Member {
 /// The state that a member reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemberState {
-    /// The id of the cluster that the member (a server) belongs to, or 0 if it reports none.
+    /// The id of the member's cluster, or 0 if the member reports none.
     pub cluster: u64,
     /// The version of the software that the member runs.
     pub version: String,
     /// `true` if the member is the leader.
     pub is_leader: bool,
-    /// The size of the database in bytes, which is compared with the quota. Deleted data counts
-    /// until the database is defragmented.
+    /// The size of the database in bytes. The quota applies to this size. Deleted data counts until
+    /// the database is defragmented.
     pub size: u64,
     /// The bytes of the database that are in use, if reported.
     pub size_in_use: Option<u64>,
@@ -31,7 +31,7 @@ pub struct MemberState {
     pub problems: Vec<String>,
 }
 
-/// The used part of a member's space quota.
+/// The used space of a member, and its quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Space {
     /// The size of the database in bytes.
@@ -50,8 +50,8 @@ impl Space {
         }
     }
 
-    /// `true` if at most a quarter of the space that the server may use is left. New records are
-    /// then refused, so that nodes can still write what they need to mint ids.
+    /// `true` if at most a quarter of the quota is left. New records are then refused, which leaves
+    /// enough space for the writes that minting needs.
     pub fn is_scarce(&self) -> bool {
         self.used >= self.quota - self.quota / 4
     }

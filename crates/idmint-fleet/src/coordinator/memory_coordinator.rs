@@ -1,5 +1,5 @@
-//! A coordinator (the store that the nodes of a fleet share) in the memory of one process. This
-//! store never fails, and tests wrap it to inject failures.
+//! A coordinator in the memory of one process. This store never fails. Tests wrap it to inject
+//! failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -28,7 +28,7 @@ pub struct MemoryCoordinator {
 #[derive(Debug, Default)]
 struct Hand {
     time: Duration,
-    /// The time by which the clock advances with each response.
+    /// The clock advances by this much before each response.
     pause: Duration,
 }
 
@@ -106,7 +106,7 @@ impl Coordinator for MemoryCoordinator {
     }
 }
 
-/// Panics if etcd would reject the transaction, because that would be a bug in the caller.
+/// Panics if etcd would reject the transaction. Such a transaction is a bug in the caller.
 fn assert_etcd_takes(
     transaction @ Transaction {
         compare,

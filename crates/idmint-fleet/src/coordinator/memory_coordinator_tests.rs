@@ -1,4 +1,4 @@
-//! Methods that let tests control a coordinator in memory, and the tests of its leases.
+//! Methods that let tests control a coordinator in memory, and tests of its leases.
 
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -26,8 +26,9 @@ impl MemoryCoordinator {
         };
     }
 
-    /// Returns a coordinator over the same store whose commits call `commit(store, transaction)`
-    /// instead. `commit` decides whether the store commits, and which outcome the caller sees.
+    /// Returns a coordinator on top of this store that handles each commit by calling
+    /// `commit(store, transaction)`. That function decides whether the store commits, and which
+    /// outcome the caller sees.
     pub(crate) fn committed_by<F>(self: &Arc<Self>, commit: F) -> Arc<dyn Coordinator>
     where
         F: Fn(&MemoryCoordinator, &Transaction) -> Result<Outcome, CoordinatorError>
@@ -41,8 +42,8 @@ impl MemoryCoordinator {
         })
     }
 
-    /// From now on, advances the callers' clock by `pause` before each response, as if the process
-    /// were suspended while it waits for the response.
+    /// From now on, advances the callers' clock by `pause` before each response. To callers this
+    /// looks like a process that is suspended while it waits for the response.
     pub(crate) fn stand_still_behind_answers(&self, pause: Duration) {
         self.hand().pause = pause;
     }
@@ -64,7 +65,7 @@ impl MemoryCoordinator {
     }
 }
 
-/// A coordinator that passes each commit to a function instead of committing it itself.
+/// A coordinator that passes each commit to a function.
 struct CommittedBy<F> {
     memory: Arc<MemoryCoordinator>,
     commit: F,

@@ -2,8 +2,8 @@
 //! that compare revisions before they write.
 //!
 //! The interface has only operations that etcd supports. The client of etcd is in `etcd/`. The
-//! coordinator in memory is only for tests, which inject failures. Three rules hold for all
-//! callers:
+//! coordinator in memory is for tests only, which use it to inject failures. Three rules hold for
+//! all callers:
 //!
 //! - Every write is a transaction that compares the revision of the data that it is based on. The
 //!   result of a read may already be outdated.

@@ -1,9 +1,9 @@
 //! Keys, values and transactions of a coordinator.
 
-/// The maximum size of an etcd request in bytes, by default (`--max-request-bytes`).
+/// The default maximum size of an etcd request in bytes (`--max-request-bytes`).
 pub(crate) const REQUEST_BYTES_MAX: usize = 1_572_864;
 
-/// A key in the coordinator, the key-value store that nodes share. Keys are ordered bytewise.
+/// A key in the coordinator. Keys are ordered bytewise.
 pub type Key = String;
 
 /// A version of the whole store. Each transaction that writes creates the next revision. The
@@ -143,7 +143,8 @@ impl Range {
     }
 }
 
-/// One transaction: conditions, writes and reads. A retry after no response sends the same bytes.
+/// One transaction: conditions, writes and reads. To retry it after a lost response, the caller
+/// sends it again unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Transaction {
     /// The conditions. The transaction writes only if all of them hold.
@@ -184,14 +185,14 @@ impl Transaction {
     }
 }
 
-/// The outcome of a transaction.
+/// The outcome of a transaction whose response arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The transaction was committed. The snapshot has the new revision and the entries in the
-    /// ranges `then_read`.
+    /// All conditions held, and the writes were done. The snapshot has the new revision, and the
+    /// entries in the ranges `then_read`.
     Committed(Snapshot),
-    /// A comparison of the transaction failed, so no write was done. The snapshot has the entries
-    /// in the ranges that the transaction lists in `otherwise`.
+    /// A condition did not hold, so nothing was written. The snapshot has the entries in the ranges
+    /// `otherwise`.
     Refused(Snapshot),
 }
 
@@ -217,9 +218,9 @@ pub struct Term {
 }
 
 impl Term {
-    /// `true` if a response with this term may follow a response with the term `earlier`: both come
-    /// from the same cluster, and the term number has not decreased. Always `true` if the cluster
-    /// of `earlier` is unknown (0).
+    /// `true` if a response with this term may follow a response with the term `earlier`. Both must
+    /// come from the same cluster, and the term number must not have decreased. Always `true` if
+    /// the cluster of `earlier` is unknown, which means 0.
     pub fn follows(self, earlier: Term) -> bool {
         earlier.cluster == 0 || self.cluster == earlier.cluster && self.term >= earlier.term
     }

@@ -20,11 +20,11 @@ use idmint_storage::{FailureKind, StoreError};
 /// transaction and to each of its two lists of operations.
 const OPERATIONS_MAX: usize = 128;
 
-/// The maximum size of a response, in bytes. One read may return many rows of half a megabyte each.
+/// The maximum size of a response in bytes. One read may return many rows of half a megabyte each.
 const ANSWER_LEN_MAX: usize = 256 * 1024 * 1024;
 
-/// A blocking client for etcd with its own runtime, so that callers may block on any thread,
-/// including the threads of another runtime.
+/// A blocking client for etcd. It has its own runtime, so callers may block on any thread, even on
+/// a thread of another runtime.
 pub(super) struct EtcdCoordinator {
     members: Arc<Members>,
     /// Always `Some` until the client is dropped.
@@ -32,7 +32,7 @@ pub(super) struct EtcdCoordinator {
 }
 
 impl EtcdCoordinator {
-    /// Creates a client for the etcd that the settings name, without connecting to it.
+    /// Creates a client for the etcd in the settings, without connecting to it.
     ///
     /// # Errors
     /// Returns [`StoreError`] if a file that the settings name cannot be read, or if the client's
@@ -68,7 +68,7 @@ impl EtcdCoordinator {
     fn wait_for<T: Send + 'static>(&self, asking: impl Future<Output = T> + Send + 'static) -> T {
         let (answer, answered) = mpsc::sync_channel(1);
         let asking = async move {
-            // Ignore a failed send, because the caller then no longer waits for the response.
+            // A failed send means that the caller no longer waits for the response.
             drop(answer.send(asking.await));
         };
         self.runtime
@@ -143,10 +143,11 @@ impl Coordinator for EtcdCoordinator {
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
         self.ask_of_lease(move |mut leases| async move {
             // Opening the stream already sends a keep-alive request. `keep_alive` returns when the
-            // response to that request arrives.
+            // response to that request has arrived.
             match leases.keep_alive(lease.0).await {
                 Ok(_) => Ok(true),
-                // The library turns etcd's response that the lease does not exist into an error.
+                // The client library turns etcd's response for a lease that does not exist into
+                // this error.
                 Err(Error::LeaseKeepAliveError(why)) if why == "lease not found" => Ok(false),
                 Err(error) => Err(error),
             }
@@ -172,8 +173,7 @@ impl Coordinator for EtcdCoordinator {
 }
 
 fn state_of(status: &StatusResponse) -> MemberState {
-    // Some versions of etcd do not report all of these sizes. A size that is not reported is
-    // decoded as 0.
+    // Some versions of etcd do not report all of these sizes. A missing size is decoded as 0.
     let told = |bytes: i64| u64::try_from(bytes).ok().filter(|bytes| *bytes > 0);
     MemberState {
         cluster: status.header().map_or(0, |header| header.cluster_id()),
@@ -196,8 +196,8 @@ impl fmt::Debug for EtcdCoordinator {
 
 impl Drop for EtcdCoordinator {
     fn drop(&mut self) {
-        // Shut down in the background. A thread of another runtime may drop this client, and must
-        // not block.
+        // Shut down in the background, because this client may be dropped on a thread of another
+        // runtime, which must not block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

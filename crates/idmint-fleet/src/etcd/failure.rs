@@ -2,8 +2,8 @@
 //!
 //! A request was certainly not done only if etcd refused it before proposing it to the members, or
 //! while applying it. After any other error the request may still be in progress. The error texts
-//! come from `server/etcdserver/api/v3rpc/rpctypes/error.go` of etcd, and have not changed since
-//! version 3.1.
+//! below come from `server/etcdserver/api/v3rpc/rpctypes/error.go` of etcd, and have not changed
+//! since version 3.1.
 
 use std::error::Error as _;
 
@@ -16,12 +16,11 @@ use crate::coordinator::CoordinatorError;
 /// the other members. The request may succeed at another member, or at the same member later.
 const NOT_PROPOSED: [&str; 2] = ["etcdserver: no leader", "etcdserver: too many requests"];
 
-/// The error of a request that etcd accepted but then refused to apply, because the space quota is
-/// used up.
+/// The error of a request that etcd accepted but did not apply, because its space quota is used up.
 const FULL: &str = "etcdserver: mvcc: database space exceeded";
 
-/// The messages of errors about wrong or missing credentials. These errors are recognized by their
-/// messages, because their gRPC codes do not name this cause.
+/// The messages of errors about wrong or missing credentials. They are compared as text, because
+/// their gRPC codes do not identify this cause.
 const DENIED: [&str; 4] = [
     "etcdserver: authentication failed, invalid user ID or password",
     "etcdserver: authentication is not enabled",
@@ -29,8 +28,7 @@ const DENIED: [&str; 4] = [
     "etcdserver: revision of auth store is old",
 ];
 
-/// Translates an etcd error into an error that says whether the failed request was certainly not
-/// done, or may have been done.
+/// Translates an etcd error into an error that says whether the request may have been done.
 pub(super) fn outcome_of(error: &Error) -> CoordinatorError {
     match error {
         Error::GRpcStatus(status) => outcome_of_status(status),
@@ -79,8 +77,8 @@ fn outcome_of_status(status: &Status) -> CoordinatorError {
     }
 }
 
-/// Returns `message` followed by the root cause of its error, such as an expired certificate. The
-/// intermediate causes are left out because they repeat each other.
+/// Returns `message` followed by the root cause of its error, for example an expired certificate.
+/// The causes in between are left out because they repeat each other.
 fn with_root_cause(message: &str, error: &(dyn std::error::Error + 'static)) -> String {
     let mut root = error;
     while let Some(cause) = root.source() {

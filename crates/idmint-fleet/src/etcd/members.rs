@@ -15,18 +15,18 @@ use crate::coordinator::CoordinatorError;
 use idmint_storage::{EtcdEndpoint, EtcdSettings};
 use idmint_storage::{FailureKind, StoreError};
 
-/// The timeout of a request, including attempts at several members.
+/// The timeout of a request, including all attempts at different members.
 const REQUEST_MAX: Duration = Duration::from_secs(1);
 
-/// The timeout of one attempt that may safely be repeated at another server. It is half of
-/// [`REQUEST_MAX`], so that there is time for a second attempt.
+/// The timeout of one attempt that may safely be repeated at another member. It is half of
+/// [`REQUEST_MAX`], which leaves time for a second attempt.
 const REPEATABLE_MAX: Duration = Duration::from_millis(500);
 
 /// The timeout for opening a connection.
 const CONNECT_MAX: Duration = Duration::from_millis(300);
 
 /// The interval between pings on a connection. etcd closes a connection on which pings arrive more
-/// often than every 5 s. [`PONG_MAX`] is the timeout for the response to a ping.
+/// often than every 5 s. The response to a ping must arrive within [`PONG_MAX`].
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PONG_MAX: Duration = Duration::from_secs(2);
 
@@ -34,9 +34,9 @@ const PONG_MAX: Duration = Duration::from_secs(2);
 pub(super) struct Members {
     members: Vec<Member>,
     settings: EtcdSettings,
-    /// The index in `members` of the member that is tried first. If that member does not respond to
-    /// a request, the index moves to the next member. All accesses are relaxed, because the index
-    /// is only a hint.
+    /// The index in `members` of the member that is tried first. If that member does not respond,
+    /// the index moves on to the next member. Relaxed accesses suffice, because the index is only a
+    /// hint.
     preferred: AtomicUsize,
 }
 
@@ -46,13 +46,13 @@ struct Member {
     client: Mutex<Option<Client>>,
 }
 
-/// The rule for repeating a request at another server of the etcd cluster if no response arrived.
+/// The rule for repeating a request at another member after no response arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {
     /// The request may be repeated, because doing it twice has the same effect as doing it once.
     Harmless,
-    /// [`Members::ask`] must not repeat the request, because it may have been done already. The
-    /// caller gets an error, and decides whether to repeat the request.
+    /// The client must not repeat the request, because it may have been done already. The caller
+    /// gets an error, and decides whether to repeat the request.
     Callers,
 }
 
@@ -76,8 +76,8 @@ impl Members {
     }
 
     /// Tries the members in turn, starting with the preferred one, until one of them does the
-    /// request or refuses it. A request that must not be repeated stops at the first member that
-    /// may have done it.
+    /// request or refuses it. If the request must not be repeated, no further member is tried after
+    /// one that may have done it.
     ///
     /// # Errors
     /// Returns the [`CoordinatorError`] of the last member that was tried.
@@ -106,8 +106,8 @@ impl Members {
             let error = match self.ask_one(place, &request, until).await {
                 Ok(answer) => return Ok(answer),
                 Err(error @ CoordinatorError::Full(_)) => return Err(error),
-                // The password or certificate may have changed. Close the connection, because they
-                // are read again only when a new connection is opened.
+                // The password or certificate may have been replaced. Close the connection, because
+                // the client reads them again only when it opens a new one.
                 Err(error @ (CoordinatorError::Refused(_) | CoordinatorError::Denied(_))) => {
                     self.forget_connection(place);
                     return Err(error);
@@ -167,8 +167,8 @@ impl Members {
             Err(_) => Err(CoordinatorError::NoAnswer(
                 "no response within the time limit".to_owned(),
             )),
-            // If this process was suspended, the response may be much older than it seems, and etcd
-            // may have been restored in the meantime.
+            // If this process was suspended, the response may be older than it seems, and etcd may
+            // have been restored from a backup in the meantime.
             Ok(_) if Instant::now() > until => Err(CoordinatorError::NoAnswer(
                 "the response was read after the time limit".to_owned(),
             )),
@@ -177,8 +177,8 @@ impl Members {
         }
     }
 
-    /// Returns the connection to a server of etcd, and opens it on first use. A new connection
-    /// reads the password and the certificates again, because they may have been renewed.
+    /// Returns the connection to a member, and opens it on first use. Each new connection reads the
+    /// password and the certificates again, because they may have been renewed.
     async fn client(&self, place: usize) -> Result<Client, CoordinatorError> {
         let member = &self.members[place];
         if let Some(client) = member
@@ -208,8 +208,8 @@ impl Members {
     fn avoid(&self, place: usize) {
         self.forget_connection(place);
         let next = (place + 1) % self.members.len();
-        // Requests try the member `preferred` first. If another request has already changed
-        // `preferred`, the exchange fails, and nothing needs to be done.
+        // If another request has already changed `preferred`, the exchange fails, and nothing
+        // remains to be done.
         let _ = self
             .preferred
             .compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);

@@ -40,7 +40,7 @@ pub(super) fn to_read(ranges: &[Range], at: Option<Revision>) -> Txn {
     )
 }
 
-/// Returns the outcome of a transaction (committed or refused), taken from etcd's response.
+/// Converts etcd's response to a transaction into the transaction's outcome.
 ///
 /// # Errors
 /// Returns [`Error`] if the response has a form that etcd never sends. The outcome is then unknown.
@@ -51,7 +51,7 @@ pub(super) fn outcome_of(response: &TxnResponse) -> Result<Outcome, Error> {
     }
 }
 
-/// Returns the entries that a transaction has read, taken from the response to it.
+/// Returns the entries in etcd's response to a transaction that reads.
 ///
 /// # Errors
 /// Returns the errors of [`outcome_of`].

@@ -1,6 +1,5 @@
-//! The high water of a node: the highest values that its coordinator (the store of the fleet) has
-//! acknowledged or returned. A lower value in a later response shows that the coordinator has lost
-//! data.
+//! The high water of a node: the highest values that the coordinator has acknowledged or returned.
+//! A lower value in a later response shows that the coordinator has lost data.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use crate::stored::{FleetMeta, HorizonRecord, StoredInstant, ValueError, value};
 use crate::{FleetEra, Key, KeyValue, Revision, Snapshot, Term};
 use idmint_core::time::UnixNanos;
 
-/// The highest values that a node's coordinator has acknowledged or returned. The text form is
+/// The highest values that the coordinator has acknowledged or returned to a node. The text form is
 /// versioned JSON.
 ///
 /// The coordinator never lowers any of these values, so a lower value in a response shows a loss of
@@ -21,7 +20,7 @@ use idmint_core::time::UnixNanos;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HighWater(Option<Known>);
 
-/// The highest values, such as revisions, that etcd has acknowledged or returned for one fleet.
+/// The highest values that the coordinator has acknowledged or returned for one fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
@@ -32,18 +31,17 @@ struct Known {
     )]
     version: (),
     fleet: Nonce,
-    /// The fleet's first name, which a fence (command after a restore) replaced. `None` if the
-    /// fleet still has that name, or if an earlier version of this program wrote these values.
+    /// The fleet's first name. `None` if no fence has replaced that name yet, or if an earlier
+    /// version of this program wrote these values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<Nonce>,
-    /// The number of times that an operator has fenced the fleet with the command `fence-restore`,
-    /// after its store was restored from a backup.
+    /// The number of times that an operator has fenced the fleet with `fence-restore`.
     #[serde(default, skip_serializing_if = "value::is_zero")]
     fences: u32,
     #[serde(rename = "floor_ms")]
     floor: StoredInstant,
-    /// The instant up to which nodes without a fleet had minted ids before the fleet took over
-    /// their data folders, according to the field `least` of the fleet's settings.
+    /// The time up to which adopted single nodes may have minted ids. Copied from `least` in the
+    /// fleet's agreement.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     least: Option<StoredInstant>,
     /// The node's clock reading at the coordinator's last response.
@@ -51,26 +49,25 @@ struct Known {
     at: StoredInstant,
     /// The highest revision that the coordinator has returned.
     revision: u64,
-    /// The key that this process rewrites while it has no slot, to notice a loss of data, and the
-    /// revision of the last acknowledged write to that key.
+    /// The key that this process rewrites while it has no slot, and the revision of its last
+    /// acknowledged write. A lower revision in a response shows a loss of data.
     #[serde(skip)]
     waiting: Option<(Key, Revision)>,
-    /// The etcd cluster that has responded to this process, and the highest election term in these
+    /// The etcd cluster that responds to this process, and the highest election term in its
     /// responses.
     #[serde(skip)]
     term: Term,
-    /// For each slot (place in the fleet) that this node has held, the last horizon that the
-    /// coordinator acknowledged: the time up to which the node may mint in the slot.
+    /// The last acknowledged horizon of each slot that this node has held.
     slots: BTreeMap<u32, Acknowledged>,
 }
 
-/// The last horizon that the coordinator acknowledged for a slot.
+/// The last horizon that the coordinator acknowledged for one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Acknowledged {
     #[serde(rename = "h_ms")]
     horizon: StoredInstant,
-    /// The revision that wrote the horizon.
+    /// The store revision that wrote the horizon.
     revision: u64,
 }
 
@@ -106,9 +103,8 @@ pub(crate) enum Regression {
 }
 
 impl HighWater {
-    /// Parses a text that [`HighWater::to_text`] wrote. The text lacks the election term and the
-    /// key that a node without a slot rewrites, because both concern only the process that wrote
-    /// the text.
+    /// Parses a text that [`HighWater::to_text`] wrote. The election term and the key of a waiting
+    /// node are not part of the text, because they concern only the process that wrote it.
     ///
     /// # Errors
     /// Returns [`ValueError`] if the text is empty, damaged or of a later version.
@@ -116,48 +112,46 @@ impl HighWater {
         value::read(text.as_bytes()).map(Some).map(HighWater)
     }
 
-    /// Returns the highest values that this node has seen from the coordinator, such as its
-    /// revision, as one line of JSON. Returns `None` if the node was never part of a fleet.
+    /// Returns the high water as one line of JSON, or `None` if the node was never part of a fleet.
     pub(super) fn to_text(&self) -> Option<String> {
         let known = self.0.as_ref()?;
         Some(String::from_utf8(value::write(known)).expect("JSON is text"))
     }
 
-    /// Returns the name of the fleet that the node was last part of, or `None` if it was never part
-    /// of one.
+    /// Returns the current name of the fleet that the node was last part of, or `None` if it was
+    /// never part of one.
     pub(crate) fn fleet(&self) -> Option<Nonce> {
         self.0.as_ref().map(|known| known.fleet)
     }
 
-    /// Returns an exclusive upper bound on the times of the ids that this node may have minted, or
-    /// `None` if the node was never part of a fleet.
+    /// Returns an exclusive upper bound on the times of all ids that this node may have minted.
+    /// Returns `None` if the node was never part of a fleet.
     pub fn highest(&self) -> Option<UnixNanos> {
         self.0.as_ref().map(Known::highest)
     }
 
-    /// Returns the slots that the node has held, each with the instant up to which the node may
-    /// have used that slot.
+    /// Returns the slots that the node has held, each with its last acknowledged horizon.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (u32, UnixNanos)> {
         let slots = self.0.iter().flat_map(|known| &known.slots);
         slots.map(|(slot, acknowledged)| (*slot, acknowledged.horizon.0))
     }
 
     /// Returns the first name of the fleet that the node was last part of, or `None` if the node
-    /// was never part of a fleet. Each `fence-restore` command gives a fleet a new name.
+    /// was never part of one. A fence changes the current name, but not the first one.
     pub(crate) fn origin(&self) -> Option<Nonce> {
         self.0
             .as_ref()
             .map(|known| known.origin.unwrap_or(known.fleet))
     }
 
-    /// Returns how often an operator has fenced the fleet that the node was last part of. A fence
-    /// is an operator's command after a restore of the store.
+    /// Returns the number of times that an operator has fenced the fleet that the node was last
+    /// part of.
     pub(crate) fn fences(&self) -> u32 {
         self.0.as_ref().map_or(0, |known| known.fences)
     }
 
-    /// Returns the floor of the fleet that the node was last part of: the time below which no id is
-    /// minted in a slot. Returns `None` if the node was never part of a fleet.
+    /// Returns the floor of the fleet that the node was last part of, or `None` if the node was
+    /// never part of one.
     pub(crate) fn floor(&self) -> Option<UnixNanos> {
         self.0.as_ref().map(|known| known.floor.0)
     }
@@ -167,10 +161,10 @@ impl HighWater {
         self.0.as_ref().map(|known| known.at.0)
     }
 
-    /// Records the instant `least` from the fleet's agreement, up to which single nodes had minted
-    /// ids before the fleet took them over. If the last fence found that records are missing
-    /// ([`SharedRecords::Missing`]), keeps a later instant that is already known. The next fence then also
-    /// finds that the store has lost an adoption.
+    /// Records `least` from the fleet's agreement, the time up to which adopted single nodes may
+    /// have minted ids. If the last fence found that records are missing
+    /// ([`SharedRecords::Missing`]), a later known instant is kept. The next fence then finds as
+    /// well that the store has lost an adoption.
     pub(crate) fn adopted(&mut self, least: Option<StoredInstant>, records: SharedRecords) {
         if let Some(known) = &mut self.0 {
             known.least = match records {
@@ -180,15 +174,15 @@ impl HighWater {
         }
     }
 
-    /// Returns the time up to which nodes without a fleet had minted ids before the fleet took over
-    /// (adopted) their folders, as this node last recorded it from `least` in the fleet's settings.
-    /// Each adoption raises `least`, so a lower value in the store shows that an adoption is lost.
+    /// Returns the last known `least` of the fleet's agreement, the time up to which adopted single
+    /// nodes may have minted ids. Each adoption raises it, so a lower value in the store shows that
+    /// an adoption was lost.
     pub(crate) fn least(&self) -> Option<StoredInstant> {
         self.0.as_ref().and_then(|known| known.least)
     }
 
-    /// Records the fleet's name and its era (the time since the last `fence-restore` command). This
-    /// node has read both at the store revision `revision`, and has found no loss of data.
+    /// Records the fleet's name, and its era, which lasts from one fence to the next. This node has
+    /// read both at `revision`, and has found no loss of data.
     pub(crate) fn meet(&mut self, fleet: Nonce, era: FleetEra, revision: Revision, now: UnixNanos) {
         let FleetEra { fences, floor, .. } = era;
         let origin = Some(Nonce::new(era.origin)).filter(|origin| *origin != fleet);
@@ -198,9 +192,9 @@ impl HighWater {
                 (known.origin, known.fences) = (origin, fences);
                 known.told(revision, now);
             }
-            // The fleet is new to this node, or was fenced (renamed after a restore). Forget
-            // acknowledged horizons below the floor, because no slot is used there. Keep the others
-            // with revision 0, because the store may have them at other revisions now.
+            // The fleet is new to this node, or was fenced. Forget acknowledged horizons below the
+            // floor, because no slot is used there any more. Keep the others with revision 0,
+            // because their rows may have any revision now.
             known => {
                 let (floor, at) = (StoredInstant(floor), StoredInstant::ceil(now));
                 let least = known.as_ref().and_then(|known| known.least);
@@ -231,8 +225,8 @@ impl HighWater {
         }
     }
 
-    /// Records the store's revision from a response to a request that did not concern slots, such
-    /// as a read of records.
+    /// Records the store's revision from a response that did not concern slots, such as a read of
+    /// records.
     pub(crate) fn see(&mut self, revision: Revision) {
         if let Some(known) = &mut self.0 {
             known.revision = known.revision.max(revision.0);
@@ -246,8 +240,8 @@ impl HighWater {
         }
     }
 
-    /// Records the key that this node rewrites while it has no slot, and the key's last revision,
-    /// to notice if the store loses data. `None` means that the node no longer needs the key.
+    /// Records the waiting key, which this node rewrites while it has no slot, and the key's last
+    /// revision. `None` means that the node no longer needs the key.
     pub(crate) fn wait_by(&mut self, written: Option<(Key, Revision)>) {
         if let Some(known) = &mut self.0 {
             known.revision = written
@@ -258,14 +252,14 @@ impl HighWater {
         }
     }
 
-    /// Returns the key that this node rewrites while it has no slot, to notice a loss of data, and
-    /// the key's last revision, or `None` if the node has a slot or has not written the key yet.
+    /// Returns the key that this node rewrites while it has no slot, and the key's last revision.
+    /// Returns `None` if the node has a slot or has not written the key yet.
     pub(crate) fn waiting(&self) -> Option<&(Key, Revision)> {
         self.0.as_ref().and_then(|known| known.waiting.as_ref())
     }
 
-    /// Checks that a response came from the same cluster as earlier responses, and that its
-    /// election term is not lower than theirs.
+    /// Checks that a response came from the same cluster as earlier responses, and that the
+    /// election term has not decreased.
     ///
     /// # Errors
     /// Returns [`Regression`] if the response came from another cluster or an earlier term.
@@ -284,8 +278,8 @@ impl HighWater {
         Revision(self.0.as_ref().map_or(0, |known| known.revision))
     }
 
-    /// Records that the coordinator acknowledged `horizon`, the time up to which the node may mint
-    /// in the slot `slot`, at the store revision `revision`. The request was sent at `now`.
+    /// Records that the coordinator has stored `horizon` for `slot` at the store revision
+    /// `revision`. The request was sent at `now`.
     pub(crate) fn acknowledge(
         &mut self,
         slot: u32,
@@ -304,7 +298,7 @@ impl HighWater {
         );
     }
 
-    /// Checks that the revision of a write is above all revisions that were seen before.
+    /// Checks that the revision of a write is higher than every revision that was seen before.
     ///
     /// # Errors
     /// Returns [`Regression`] if the revision is at or below one that was seen before.
@@ -318,8 +312,8 @@ impl HighWater {
         }
     }
 
-    /// Checks that the coordinator has lost no write that it had acknowledged. `snapshot` is the
-    /// result of reading the key ranges [`FleetKeys::all_slots`].
+    /// Checks that the coordinator has not lost any write that it acknowledged. `snapshot` has the
+    /// key ranges [`FleetKeys::all_slots`].
     ///
     /// # Errors
     /// Returns [`Regression`] if data was lost.
@@ -331,8 +325,8 @@ impl HighWater {
         self.check(keys, snapshot, |_| true)
     }
 
-    /// Checks that the coordinator has lost no acknowledged data of one slot. `snapshot` is the
-    /// result of reading the ranges [`FleetKeys::of_slot`].
+    /// Checks that the coordinator has not lost any acknowledged write of one slot. `snapshot` has
+    /// the key ranges [`FleetKeys::of_slot`].
     ///
     /// # Errors
     /// Returns [`Regression`] if data was lost.
@@ -359,7 +353,7 @@ impl HighWater {
             .first()
             .ok_or(Regression::NoFleet { known: known.fleet })?;
         // A damaged value does not prove that the store went back to an older state, which is what
-        // this function detects. The callers that need the value report the damage.
+        // this function detects. Callers that need the value report the damage.
         let Ok(meta) = FleetMeta::from_bytes(&meta.value) else {
             return Ok(());
         };
@@ -371,10 +365,10 @@ impl HighWater {
                 known: known.fleet,
                 highest,
             };
-            // A higher floor proves that an operator has recovered the fleet, but only if a later
-            // fence has set it. A fleet without fences was founded by a node that did not know the
-            // earlier fleet. A fleet with fewer fences is an older state, for example from before a
-            // fence lowered a floor that a clock far ahead had set.
+            // A higher floor shows that an operator has recovered the fleet, but only if a later
+            // fence has set it. An agreement without fences was created by a node that did not know
+            // the earlier fleet. An agreement with fewer fences is an older state. For example, a
+            // later fence may have lowered a floor that a clock far ahead had set.
             let is_later_fence =
                 meta.is_fenced() && meta.fences >= known.fences && floor > known.floor.0;
             let follows = meta.former.contains(&known.fleet) || is_later_fence;
@@ -435,8 +429,8 @@ impl Known {
 }
 
 impl Acknowledged {
-    /// `true` if the slot's reserved time in the store, written by any process, reaches at least as
-    /// far as the reservation that the coordinator acknowledged to this node.
+    /// `true` if the slot's stored horizon, written by any process, is at least as high as the one
+    /// that the coordinator acknowledged to this node.
     fn is_reached(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
@@ -445,8 +439,8 @@ impl Acknowledged {
         })
     }
 
-    /// `true` if the store still has the end of the slot's reserved time that it acknowledged, or a
-    /// later one. An unreadable value counts as kept, because no node uses such a slot.
+    /// `true` if the store still has the acknowledged horizon of the slot, or a later one. An
+    /// unreadable value counts as kept, because no node uses such a slot.
     fn is_kept(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
@@ -474,14 +468,14 @@ mod tests {
         FleetKeys::below("/idmint/v1/test/")
     }
 
-    /// A snapshot at `revision` of a fleet with ids from `floor` on. Slot 7 is reserved up to
-    /// `horizon` (both in seconds), or was never used if `horizon` is `None`.
+    /// Returns a snapshot at `revision` of a fleet with this floor. The horizon of slot 7 is
+    /// `horizon`, or the slot was never used if it is `None`. Both times are in seconds.
     fn found(revision: u64, fleet: Nonce, floor: u64, horizon: Option<u64>) -> Snapshot {
         found_meta(revision, FleetMeta::new(fleet, share(), at(floor)), horizon)
     }
 
-    /// A snapshot like [`found`] after the operator's command `fence-restore`, which sets a new
-    /// floor. The command did not know the fleet's former name.
+    /// Returns a snapshot like [`found`], but of a fleet that was fenced. The fence did not know
+    /// the fleet's former name.
     fn fenced(revision: u64, fleet: Nonce, floor: u64, horizon: Option<u64>) -> Snapshot {
         let mut meta = FleetMeta::new(fleet, share(), at(0));
         meta.fence(fleet, at(floor), &[]);
@@ -512,8 +506,8 @@ mod tests {
         }
     }
 
-    /// The highest values that a node has seen from the coordinator. No id is minted before 100 s
-    /// (the fleet's floor), the store's revision is 9, and the node may use slot 7 up to 200 s.
+    /// Returns the high water of a node. The fleet's floor is 100 s, the store's revision is 9, and
+    /// the horizon of slot 7 is 200 s.
     fn known() -> HighWater {
         let mut known = HighWater::default();
         known.meet(FLEET, FleetEra::first(FLEET, at(100)), Revision(8), at(120));
@@ -526,11 +520,11 @@ mod tests {
         for fine in [
             found(9, FLEET, 100, Some(200)),
             found(10, FLEET, 100, Some(201)),
-            // A fence after a restore gives the fleet another name and a floor (lowest time of new
-            // ids) above all earlier ids, so the rest of the store does not matter.
+            // A fence has given the fleet another name, and a floor above all earlier ids. So the
+            // missing horizon of slot 7 does not matter.
             fenced(3, Nonce::new(5), 201, None),
-            // In the new fleet, no id is minted before 101 s. In slot 7, this node had reserved
-            // time up to 200 s, which is later, but the store still has this reservation.
+            // The floor is 101 s, below the node's horizon of 200 s in slot 7. But the store still
+            // has that horizon.
             fenced(3, Nonce::new(5), 101, Some(200)),
         ] {
             assert_eq!(known().check_all(&keys(), &fine), Ok(()), "{fine:?}");
@@ -557,8 +551,8 @@ mod tests {
             horizon: at(200),
             revision: 9,
         };
-        // A write of slot 7's horizon was lost, and other nodes have written since. So the store's
-        // revision is high again, although the data is lost.
+        // The store has lost a write of slot 7's horizon. Other nodes have written since then, so
+        // the store's revision alone does not show the loss.
         let mut rewritten = found(99, FLEET, 100, Some(200));
         rewritten.ranges[1][0].modified = Revision(8);
         for (loss, snapshot) in [
@@ -572,8 +566,8 @@ mod tests {
                 },
                 fenced(99, other, 200, Some(199)),
             ),
-            // A node that did not know the old fleet founded a new one in the wiped store. Its ids
-            // begin at 300 s, after all earlier ids, but the old records are lost.
+            // A node that did not know the old fleet founded a new one in the wiped store. The new
+            // floor of 300 s is above all earlier ids, but the old records are lost.
             (
                 Regression::OtherFleet {
                     found: other,

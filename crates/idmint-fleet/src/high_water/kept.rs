@@ -1,5 +1,5 @@
-//! The file that keeps the highest values that a node's coordinator has acknowledged (its high
-//! water) across restarts of the node.
+//! The file that keeps a node's high water across restarts. The high water has the highest values
+//! that the coordinator has acknowledged.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,22 +11,21 @@ use super::high_water::HighWater;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{CheckedFile, FailureKind, FolderLock, Namespace, StoreError};
 
-/// The interval at which new values, such as the highest revision of etcd, are written to the
-/// high-water file while the node renews its slot. After a crash, the node does not know the writes
-/// that etcd acknowledged since the last interval began, so it may not detect their loss.
+/// The minimum interval between two writes of the file while the node only renews its slot. A crash
+/// loses the values since the last write. So after a restart the node may not detect that etcd has
+/// lost writes of this interval.
 pub(crate) const WRITE_EVERY: Duration = Duration::from_secs(30);
 
-/// The high water of a node (the highest values that its coordinator has acknowledged), stored in a
-/// file of its data folder.
+/// The high water of a node, stored in a file of its data folder.
 ///
 /// The file is optional. If the folder is not writable or the file is damaged, the node logs a
-/// warning. The node then relies only on responses that arrive while it runs.
+/// warning. It then detects only losses of data that it has seen since its start.
 #[derive(Debug, Default)]
 pub struct KeptHighWater {
-    /// The file, or `None` if the high water is not stored.
+    /// The file, or `None` if the high water is kept in memory only.
     file: Option<CheckedFile>,
     written: HighWater,
-    /// The earliest time at which changed values may be written again.
+    /// The earliest time at which changed values are written again.
     write_at: UnixNanos,
     has_failed: bool,
     /// Keeps other processes out of the folder while this process may write the file.
@@ -47,7 +46,7 @@ impl KeptHighWater {
         }
     }
 
-    /// Sets the lock of the data folder, held while the high-water file there may be written.
+    /// Adds the lock of the data folder, which is held as long as this value exists.
     #[must_use]
     pub fn locked_by(self, lock: Option<Arc<FolderLock>>) -> KeptHighWater {
         KeptHighWater {
@@ -56,17 +55,16 @@ impl KeptHighWater {
         }
     }
 
-    /// Returns the path of the file, or `None` if the highest values are not stored in a file.
+    /// Returns the path of the file, or `None` if the high water is kept in memory only.
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(CheckedFile::path)
     }
 
-    /// Reads the stored high water, the highest values seen from the coordinator. Returns an empty
-    /// high water if no file exists.
+    /// Reads the stored high water. Returns an empty one if no file exists.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the file cannot be read, with [`FailureKind::Disagrees`] (the data
-    /// does not fit) if a later version of this program has written the file.
+    /// Returns [`StoreError`] if the file cannot be read. Its kind is [`FailureKind::Disagrees`] if
+    /// a later version of this program has written the file.
     pub fn read(&self) -> Result<HighWater, StoreError> {
         let Some(file) = &self.file else {
             return Ok(HighWater::default());
@@ -83,8 +81,8 @@ impl KeptHighWater {
         Err(StoreError::new(kind, text))
     }
 
-    /// Checks that the file was not written by a later version of this program, because this
-    /// version would overwrite it.
+    /// Checks that no later version of this program has written the file, because this version
+    /// would overwrite it.
     ///
     /// # Errors
     /// Returns [`StoreError`] if a later version has written the file.
@@ -95,8 +93,8 @@ impl KeptHighWater {
         }
     }
 
-    /// Reads, when a node starts, the highest values seen from the coordinator. If the file is
-    /// unreadable, logs a warning and returns no values, unlike [`KeptHighWater::read`].
+    /// Reads the high water at the start of a node. Unlike [`KeptHighWater::read`], logs a warning
+    /// and returns an empty high water if the file is unreadable.
     pub(crate) fn begin(&mut self) -> HighWater {
         self.written = self.read().unwrap_or_else(|error| {
             warn!(
@@ -108,9 +106,8 @@ impl KeptHighWater {
         self.written.clone()
     }
 
-    /// Writes the high water (the highest values seen from the coordinator) to its file if a write
-    /// is due. A change of the fleet or of the set of slots, and an adoption, are written at once,
-    /// and other changes every [`WRITE_EVERY`].
+    /// Writes the high water to its file if a write is due. A change of the fleet, of its adoptions
+    /// or of the set of slots is written at once. Other changes are written every [`WRITE_EVERY`].
     pub(crate) fn keep(&mut self, now: UnixNanos, known: &HighWater) {
         let slots_of =
             |known: &HighWater| known.slots().map(|(slot, _)| slot).collect::<Vec<u32>>();
@@ -124,8 +121,8 @@ impl KeptHighWater {
         }
     }
 
-    /// Writes the highest values seen from the coordinator, such as its revision, to the file when
-    /// a node ends. Does nothing if the file already has the same values.
+    /// Writes the high water to its file when the node ends. Does nothing if the file is up to
+    /// date.
     pub(crate) fn keep_last(&mut self, known: &HighWater) {
         if *known != self.written {
             self.write(known);
@@ -227,8 +224,8 @@ mod tests {
         kept.check_version().expect("a damaged file is replaced");
     }
 
-    /// Tests the format of the high-water file, because a node outside of a fleet parses the file
-    /// with separate code and not with [`KeptHighWater`].
+    /// Tests the format of the file, because a node outside of a fleet parses it with separate
+    /// code.
     #[test]
     fn a_single_node_that_finds_it_begins_above_all_that_it_says() {
         let folder = tempfile::tempdir().expect("a temporary folder");

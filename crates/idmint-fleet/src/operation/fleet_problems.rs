@@ -1,4 +1,4 @@
-//! Detects problems of a fleet from its slots (places for nodes) and clocks, and gives advice.
+//! Detects problems of a fleet's slots and clocks, and advises the operator.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use super::fleet_slots::{AgreedFleet, Holder, Slot, SlotState};
 use super::renewals::ClockBounds;
 use crate::coordinator::Member;
 
-/// A node's clock error above this limit is reported as a problem. A node stops minting ids only at
-/// a far larger error.
+/// A clock error above this limit is reported as a problem. A node stops minting only at a far
+/// larger error.
 const SKEW_MAX: Duration = Duration::from_millis(500);
 
-/// A node's requests to reserve more time (renewals) are reported as late if all observed ones are
-/// delayed by more than this. The cause is a clock that is behind, or a slow connection to etcd.
+/// The renewals of a node are reported as late if all observed ones are delayed by more than this.
+/// Either the node's clock is behind, or its connection to etcd is slow.
 const LATE_MAX: Duration = Duration::from_secs(2);
 
 /// A problem of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetProblem {
-    /// The description of the problem.
+    /// A description of the problem.
     pub what: String,
-    /// The remedy, for the operator.
+    /// The remedy, as advice for the operator.
     pub advice: String,
 }
 
@@ -34,8 +34,8 @@ impl FleetProblem {
     }
 }
 
-/// Returns a problem if the endpoints belong to more than one etcd cluster. The slots and records
-/// of a fleet are in one cluster, and the other clusters may belong to other regions.
+/// Returns a problem if the endpoints belong to more than one etcd cluster. All slots and records
+/// of a fleet must be in one cluster. The other clusters may belong to other regions.
 pub fn problem_of_members(members: &[Member]) -> Option<FleetProblem> {
     let states = members
         .iter()
@@ -52,9 +52,9 @@ pub fn problem_of_members(members: &[Member]) -> Option<FleetProblem> {
     })
 }
 
-/// Returns a problem if two regions with separate etcd clusters may mint the same ids. They must be
-/// different fleets with the same `worker.slots` and no slot in common, because the slot and
-/// `worker.slots` determine a node's worker numbers. `peer` names the other region.
+/// Returns a problem if two regions with separate etcd clusters may mint the same ids. A slot and
+/// `worker.slots` determine a node's worker numbers. So the regions must be different fleets with
+/// the same `worker.slots` and no slot in common. `peer` names the other region.
 pub fn problem_of_shares(
     here: &AgreedFleet,
     peer: &str,
@@ -90,10 +90,10 @@ pub fn problem_of_shares(
 }
 
 /// Returns a problem if the slots together suggest that etcd was restored from a backup. The
-/// content of etcd alone cannot prove it.
+/// content of etcd cannot prove a restore.
 ///
-/// A node that detects the restore no longer renews its slot. The slot stays in the restored etcd
-/// for another minute, until its lease expires. After that no node has a slot.
+/// A node that detects a restore no longer renews its slot. The slot stays held for about another
+/// minute, until its lease expires. After that no node holds a slot.
 pub(super) fn problem_of_all(slots: &[&Slot]) -> Option<FleetProblem> {
     let (mut renewing, mut silent) = (0, 0);
     for slot in slots {
@@ -123,8 +123,8 @@ pub(super) fn problem_of_all(slots: &[&Slot]) -> Option<FleetProblem> {
     }
 }
 
-/// Returns the problem of one slot of the fleet, or `None` if the slot has no problem. `has_lost`
-/// is `true` if etcd is known to have lost acknowledged data.
+/// Returns the problem of one slot, or `None` if there is none. `has_lost` is `true` if etcd has
+/// certainly lost acknowledged data.
 pub(super) fn problem_of(slot: &Slot, has_lost: bool) -> Option<FleetProblem> {
     let number = slot.slot;
     match &slot.state {
@@ -198,7 +198,7 @@ fn problem_of_clock(node: &str, addr: &str, clock: ClockBounds) -> Option<FleetP
 }
 
 /// `true` if the node's clock may be behind by more than [`SKEW_MAX`]. The clock may also be right,
-/// and the renewal with its reading late. The node's next renewal shows which is true.
+/// if the renewal took long to arrive. Only the next renewal can show which is true.
 pub(super) fn may_be_behind(clock: ClockBounds) -> bool {
     clock.least_nanos < -nanos(SKEW_MAX)
 }

@@ -10,7 +10,7 @@ use idmint_storage::SlotShare;
 pub struct AgreedFleet {
     /// The name of the fleet.
     pub fleet: Nonce,
-    /// The floor: no id is minted in the fleet for a time before this instant.
+    /// The floor. No id is minted in the fleet for a time before this instant.
     pub floor: UnixNanos,
     /// The slots that the fleet's nodes may take.
     pub share: SlotShare,
@@ -23,20 +23,20 @@ pub struct AgreedFleet {
 pub struct Slot {
     /// The number of the slot.
     pub slot: u32,
-    /// The horizon of the slot, the time up to which the slot may have been used. `None` if the
+    /// The slot's horizon, the time up to which ids may have been minted in the slot. `None` if the
     /// slot was never used or its record cannot be read.
     pub horizon: Option<UnixNanos>,
-    /// The use of the slot by a node.
+    /// The state of the slot.
     pub state: SlotState,
 }
 
-/// The use of a slot by a node.
+/// The state of a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlotState {
     /// A node holds the slot.
     Held(Holder),
-    /// No node holds the slot, but its last holder may still use it until the slot's horizon (the
-    /// end of the reserved time) has passed.
+    /// No node holds the slot, but its last holder may still use it until the slot's horizon has
+    /// passed.
     Resting,
     /// No node holds or uses the slot.
     Free,
@@ -51,12 +51,12 @@ pub struct Holder {
     pub node: String,
     /// The address on which the node listens.
     pub addr: String,
-    /// The time at which the node became the holder of the slot, according to the node's own clock.
+    /// The time at which the node took the slot, according to the node's own clock.
     pub since: UnixNanos,
-    /// The reading of the node's clock when it last reserved time for the slot, or `None` if no
-    /// time was ever reserved for the slot.
+    /// The node's clock reading when it last reserved time in the slot, or `None` if no time was
+    /// ever reserved.
     pub renewed_at: Option<UnixNanos>,
-    /// Bounds on how far the node's clock is ahead of this machine's clock. They follow from the
-    /// clock reading in each renewal of the slot. `None` before a renewal was observed.
+    /// Bounds on how far the node's clock is ahead of this machine's clock. They are computed from
+    /// the renewals that were observed. `None` if no renewal was observed yet.
     pub clock: Option<ClockBounds>,
 }

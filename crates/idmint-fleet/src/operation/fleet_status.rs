@@ -1,5 +1,5 @@
-//! The status of a fleet: its slots, the nodes that hold them, their clock errors, and problems
-//! with advice for operators.
+//! The status of a fleet: its slots and their holders, errors of clocks, and problems with advice
+//! for the operator.
 
 use super::fleet_problems::{FleetProblem, may_be_behind, problem_of, problem_of_all};
 use super::fleet_slots::{AgreedFleet, Holder, Slot, SlotState};
@@ -25,27 +25,28 @@ pub struct FleetStatus {
 }
 
 /// Observations of a fleet over some seconds: its latest state, and the clock readings that nodes
-/// wrote when they reserved more time for their slots (renewals).
+/// wrote when they renewed their slots.
 #[derive(Debug, Clone, Default)]
 pub struct FleetWatch {
     renewals: Renewals,
     last: Option<Snapshot>,
 }
 
-/// The observation that is still missing before the status is complete.
+/// The observation that is still missing before the clocks of all nodes can be judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unseen {
-    /// Some nodes have not renewed their slots during this observation. Their clocks are unknown.
+    /// Some nodes have not renewed their slots since the observation began. Their clocks are
+    /// unknown.
     Renewals,
-    /// All nodes have renewed their slots, but the clock reading in at least one renewal was old
-    /// when the renewal was read. Only that node's next renewal can show whether its clock is
-    /// behind or the renewal was late.
+    /// All nodes have renewed their slots, but the clock reading in at least one renewal looks
+    /// late. Only that node's next renewal can show whether its clock is behind or the renewal was
+    /// slow.
     NextRenewals,
 }
 
 impl FleetWatch {
-    /// Records a read of the fleet's settings and slots. `snapshot` is the content of the key
-    /// ranges [`FleetKeys::all_slots`], and `times` are the instants of request and response.
+    /// Records a read of the fleet's settings and slots. `snapshot` has the key ranges
+    /// [`FleetKeys::all_slots`]. `times` are the times of the request and of the response.
     pub fn see(&mut self, keys: &FleetKeys, snapshot: Snapshot, times: (UnixNanos, UnixNanos)) {
         let records = numbered(horizons(&snapshot), keys).filter_map(|(slot, entry)| {
             HorizonRecord::from_bytes(&entry.value)
@@ -56,7 +57,8 @@ impl FleetWatch {
         self.last = Some(snapshot);
     }
 
-    /// Returns the slot renewals that must still be observed to judge all nodes' clocks, if any.
+    /// Returns the renewals that must still be observed before all nodes' clocks can be judged, or
+    /// `None` if none are missing.
     pub fn unseen(&self, keys: &FleetKeys) -> Option<Unseen> {
         let Some(snapshot) = &self.last else {
             return Some(Unseen::Renewals);
@@ -75,7 +77,7 @@ impl FleetWatch {
     }
 
     /// Returns the status of the fleet at `now`, according to the observations so far. `known` is
-    /// the high water of this machine: the highest values that a node here has seen from etcd.
+    /// the high water of this machine, the highest values that a node here has seen from etcd.
     ///
     /// # Panics
     /// Panics if no read was recorded.
@@ -199,8 +201,8 @@ impl FleetWatch {
     }
 }
 
-/// `true` if an earlier process of a restarted node holds `slot` (a place in the fleet), and the
-/// node now renews another slot. This is not a problem, because the lease of `slot` will expire.
+/// `true` if an earlier process of a restarted node holds `slot`, and the node now renews another
+/// slot. This is not a problem, because the lease of `slot` will expire.
 fn is_left_over(slot: &Slot, slots: &[Slot]) -> bool {
     let SlotState::Held(holder) = &slot.state else {
         return false;
@@ -214,7 +216,7 @@ fn is_left_over(slot: &Slot, slots: &[Slot]) -> bool {
     holder.clock.is_none() && slots.iter().any(is_renewed_by_same)
 }
 
-/// Returns the problem if nodes neither read nor write records, and what helps.
+/// Returns a problem with advice if nodes may not use records at the moment.
 fn problem_of_records(records: SharedRecords) -> Option<FleetProblem> {
     let (what, advice) = match records {
         SharedRecords::Complete => return None,
@@ -253,7 +255,7 @@ fn holders(snapshot: &Snapshot) -> &[KeyValue] {
     snapshot.ranges.get(2).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the entries with a slot's horizon (time limit) or holder, each with the slot's number.
+/// Returns the horizons or holders in `entries`, each with its slot number.
 fn numbered<'a>(
     entries: &'a [KeyValue],
     keys: &'a FleetKeys,
@@ -294,7 +296,7 @@ mod tests {
         SlotShare::part(slots, SlotRange::parse(range).expect("a range")).expect("within")
     }
 
-    /// A fleet of four slots that no node holds.
+    /// Returns a fleet of four slots that no node holds.
     fn fleet() -> MemoryCoordinator {
         let store = MemoryCoordinator::default();
         let meta = FleetMeta::new(Nonce::new(7), share(4, "0-3"), NOON);
@@ -364,8 +366,8 @@ mod tests {
         reserve(&store, 0, after(62), after(2));
         reserve(&store, 1, after(65), after(5));
         see(&mut watch, &store, after(2));
-        // A second read that returns the same record proves nothing more about the node's clock,
-        // because it does not show how long ago the record was written.
+        // A second read of the same record proves nothing more about the node's clock, because it
+        // does not show how long ago the record was written.
         see(&mut watch, &store, after(4));
         assert_eq!(watch.unseen(&keys()), Some(Unseen::Renewals), "one has not");
         let status = watch.status(&keys(), &HighWater::default(), after(4));
@@ -392,21 +394,22 @@ mod tests {
     #[test]
     fn a_renewal_that_comes_late_is_no_clock_that_is_behind() {
         // In each case, a node writes its clock reading to etcd three times. The numbers are the
-        // ages of the readings on arrival in seconds, and the text is the expected problem.
+        // ages of the readings in seconds when they arrive. The text is the expected problem.
         for (late, said) in [
             ([0, 0, 0], None),
-            // The first two readings are 4 s old on arrival, more than the tolerated 0.5 s. The
-            // third one is right, so the clock is right and only the first two writes were slow.
+            // The third reading arrives at once, so the clock is right. Only the first two writes
+            // were slow.
             ([4, 4, 0], None),
-            // All three renewals are equally late, for an unknown reason.
+            // All three renewals look equally late. The clock may be behind, or the connection may
+            // be slow.
             (
                 [4, 4, 4],
                 Some(
                     "renewals of node at 127.0.0.1:1 reach etcd 4.0 s late, or its clock is behind",
                 ),
             ),
-            // A node reads its clock only after its previous write was stored. Writes arrive every
-            // 5 s, so the reading of a right clock could not be 20 s old on arrival.
+            // A node reads its clock only after its previous write was stored, and writes arrive
+            // every 5 s. So a right clock's reading cannot be 20 s old when it arrives.
             (
                 [20, 20, 20],
                 Some("the clock of node at 127.0.0.1:1 is at least 14.0 s behind this machine's"),
@@ -427,8 +430,8 @@ mod tests {
                 "{late:?}"
             );
         }
-        // A slow read does not make a correct clock look wrong. The read is sent at 4 s, the node
-        // writes its clock reading at 5 s, and the response arrives at 7 s.
+        // The read is slow: it is sent at 4 s, the node writes its clock reading at 5 s, and the
+        // response arrives at 7 s. The correct clock must not look wrong.
         let store = fleet();
         hold(&store, 0, "node");
         let mut watch = FleetWatch::default();

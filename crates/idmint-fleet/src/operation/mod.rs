@@ -1,4 +1,4 @@
-//! The commands with which operators inspect a fleet, repair it after a restore, and extend it.
+//! The commands with which operators inspect, repair and extend a fleet.
 //!
 //! ```text
 //! renewals         bounds on the nodes' clocks, computed from the renewals of their slots

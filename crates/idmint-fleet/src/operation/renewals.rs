@@ -1,10 +1,9 @@
-//! Observes the renewals of slots while a fleet is watched, and computes bounds on the clocks of
-//! the nodes that sent them.
+//! Observes the renewals of slots, and computes bounds on the clocks of the nodes that sent them.
 //!
-//! A renewal contains its node's clock reading from the time when it was written. How long the
+//! A renewal contains the reading of its node's clock at the time when it was written. How long the
 //! renewal was in transit is unknown, because etcd or the read that returned it may have been slow.
-//! But the renewal was written before it was read. The renewal was also written after the node's
-//! previous renewal was stored:
+//! But it was written before it was read, and after the node's previous renewal was stored. In this
+//! example, A, B and C are successive renewals of one node:
 //!
 //! ```text
 //! read sent at   0 s   1.0 s   ...   5.0 s   6.0 s   ...   10.0 s   11.0 s, answered at 11.4 s
@@ -29,8 +28,8 @@ use idmint_core::time::UnixNanos;
 pub struct ClockBounds {
     /// The lower bound.
     pub least_nanos: i64,
-    /// The upper bound on how far the node's clock is ahead of this machine's. `None` after only
-    /// one observed renewal, because the bound depends on when the previous renewal was stored.
+    /// The upper bound. `None` after only one observed renewal, because the bound depends on when
+    /// the previous renewal was stored.
     pub most_nanos: Option<i64>,
 }
 
@@ -41,13 +40,13 @@ pub(super) struct Renewals {
     last_asked_at: Option<UnixNanos>,
 }
 
-/// The latest observed horizon record of a slot.
+/// The latest horizon record of a slot that was read.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     revision: Revision,
     instance: Nonce,
     /// The time at which the last read that did not return this record was sent. The record was
-    /// stored later. `None` if the very first read returned the record.
+    /// stored after that time. `None` if the very first read returned the record.
     missing_at: Option<UnixNanos>,
     /// The bounds on the clock of the node that renews the slot, or `None` if it has not renewed
     /// the slot since the first read.
@@ -56,8 +55,8 @@ struct Seen {
 
 impl Renewals {
     /// Records a read of all slots, sent at `asked_at` and answered at `now`. Each item of
-    /// `records` is a slot number, and the revision and content of the slot's record. A node
-    /// rewrites this record with its clock reading at each renewal.
+    /// `records` has a slot number, and the revision and content of the slot's horizon record. A
+    /// node rewrites this record with its clock reading at each renewal.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -65,8 +64,7 @@ impl Renewals {
     ) {
         for (slot, revision, record) in records {
             let before = self.slots.get(&slot).copied();
-            // A read may return the same record as the previous read, or an older one if it was
-            // slow.
+            // The record was already known, or a slow read has returned an older one.
             if before.is_some_and(|before| revision <= before.revision) {
                 continue;
             }
@@ -110,8 +108,8 @@ impl ClockBounds {
                 (now, before) => now.or(before),
             },
         };
-        // If the earlier bounds on the clock's error contradict the new bounds, the node's clock
-        // was set in between. Then only the new bounds are valid.
+        // If the bounds contradict each other, the node's clock was set in between. Then only the
+        // new bounds are valid.
         if both.most_nanos.is_some_and(|most| most < both.least_nanos) {
             self
         } else {
@@ -140,8 +138,9 @@ mod tests {
         NOON.after(Duration::from_millis(millis))
     }
 
-    /// Records a read of slot 7 that returns a record with this revision, process and clock
-    /// reading. All times are in milliseconds. `times` are those of the request and the response.
+    /// Records a read of slot 7. `times` are the times of the request and the response. The read
+    /// returns a record with this revision, process and clock reading. All times are in
+    /// milliseconds.
     fn look(
         renewals: &mut Renewals,
         times: (u64, u64),
@@ -171,7 +170,8 @@ mod tests {
     fn a_slow_look_at_a_right_clock_leaves_open_that_it_is_right() {
         let mut renewals = Renewals::default();
         look(&mut renewals, (0, 0), (1, 1, 0));
-        // The read from 1.5 s to 3.4 s returns revision 2, written at 2.0 s of process 1's clock.
+        // The read from 1.5 s to 3.4 s returns revision 2, which process 1 wrote at 2.0 s by its
+        // clock.
         look(&mut renewals, (1_500, 3_400), (2, 1, 2_000));
         assert_eq!(
             renewals.clock_of(7),
@@ -179,8 +179,8 @@ mod tests {
             "at most 1.4 s behind, as far as this can tell"
         );
         look(&mut renewals, (3_400, 7_000), (3, 1, 6_900));
-        // Revision 2 was stored after the read at 0 s, which did not return it. Revision 3 was
-        // written later still, when the clock showed 6.9 s. So the clock is at most 6.9 s ahead.
+        // The read at 0 s did not return revision 2, so revision 2 was stored after 0 s. Revision 3
+        // was written after that, when the clock showed 6.9 s. So the clock is at most 6.9 s ahead.
         assert_eq!(
             renewals.clock_of(7),
             bounds(-SECOND / 10, Some(69 * SECOND / 10)),
@@ -203,8 +203,8 @@ mod tests {
                     (revision, 1, second(made + off)),
                 );
             }
-            // The read at 4 s did not return revision 2, which was therefore stored later. Revision
-            // 3 was written later still, so its clock reading was taken after 4 s.
+            // The read at 4 s did not return revision 2, so revision 2 was stored after 4 s.
+            // Revision 3 was written after that, so its clock reading was also taken after 4 s.
             assert_eq!(
                 renewals.clock_of(7),
                 bounds(off * SECOND, Some(most * SECOND)),
@@ -221,13 +221,13 @@ mod tests {
         assert_eq!(renewals.clock_of(7), bounds(3 * SECOND, None));
         look(&mut renewals, (6_000, 6_000), (3, 9, 6_000));
         assert_eq!(renewals.clock_of(7), bounds(0, Some(6 * SECOND)));
-        // If a clock was set, only the later renewal bounds it.
+        // After a clock was set, only later renewals bound it.
         look(&mut renewals, (7_000, 7_000), (4, 9, 107_000));
         assert_eq!(
             renewals.clock_of(7),
             bounds(100 * SECOND, Some(102 * SECOND))
         );
-        // An older record than that of an earlier read does not change the bounds on the clock.
+        // An older record than that of an earlier read does not change the bounds.
         look(&mut renewals, (8_000, 8_000), (3, 9, 6_000));
         assert_eq!(
             renewals.clock_of(7),

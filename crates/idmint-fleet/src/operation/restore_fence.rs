@@ -1,11 +1,11 @@
-//! The fence: the command that an operator runs after a restore of the coordinator, which has then
-//! lost acknowledged data. After the fence, the fleet mints above all earlier ids.
+//! The fence: the command that an operator runs after the coordinator was restored from a backup.
+//! After the fence, the fleet mints only above all earlier ids.
 //!
-//! After a restore it is unknown which slots were used since the backup, and up to which time. So
-//! all slots begin anew above two bounds. The first bound is the highest known horizon. The second
-//! bound is the latest instant up to which a node with an unknown horizon can have reserved time.
-//! That instant follows from the configuration, because a node reserves at most one window of time
-//! ahead of its clock.
+//! A restore loses all writes since the backup. So it is unknown which slots were used since then,
+//! and up to which time. All slots therefore begin anew above two bounds. The first bound is the
+//! highest known horizon. The second bound is the latest time that a node with an unknown horizon
+//! can have reserved. It follows from the configuration, because a node reserves at most one window
+//! of time ahead of its clock.
 //!
 //! ```text
 //! operator's clock        floor of all slots                                        horizon of slot 3 alone
@@ -14,12 +14,14 @@
 //! ```
 //!
 //! A horizon far above those bounds comes from a wrong clock. Only a slot with such a horizon has
-//! to wait until its horizon has passed. The fence gives the fleet a new name, from which nodes
-//! learn that the fleet was fenced. If a node minted above the new floor, and the stored horizon of
-//! its slot is below that time, the node does not join the fleet and reports an error.
+//! to wait until the horizon has passed.
+//!
+//! The fence gives the fleet a new name, by which nodes notice the fence. A node that has minted
+//! above the new floor does not join the fleet if the stored horizon of its slot is too low. It
+//! reports an error instead.
 //!
 //! If the operator's clock is behind, the floor is too low. So the fence compares that clock with
-//! every clock reading in the store, the journals and the high waters of nodes.
+//! every clock reading in the store, in the journals and in the nodes' high waters.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -39,15 +41,15 @@ use crate::{
 use idmint_core::time::UnixNanos;
 use idmint_storage::{FailureKind, FormatsError, KeptFormat, SlotShare};
 
-/// The maximum number of attempts of the fence command. It limits how often a transaction without a
-/// response is sent, and how often the fence is planned again because another process wrote first.
+/// The maximum number of attempts. It limits how often a transaction without a response is sent
+/// again, and how often the fence is planned again because another process wrote first.
 const SENT_MAX: u32 = 10;
 
 /// The maximum number of rows that one transaction of the fence writes. etcd accepts 128.
 const WRITES_MAX: usize = 100;
 
-/// A slot is taken to have been used with a wrong clock if its reserved time ends at least this far
-/// above the latest time that a node with a correct clock can have reserved.
+/// A horizon comes from a wrong clock if it is at least this far above the latest time that a
+/// correct clock can explain.
 pub(super) const FAR: Duration = Duration::from_hours(1);
 
 /// The configuration that a fence needs.
@@ -55,16 +57,17 @@ pub(super) const FAR: Duration = Duration::from_hours(1);
 pub struct FenceRule {
     /// The slots of the fleet.
     pub share: SlotShare,
-    /// The limits on how far ahead of this machine's clock nodes can have reserved time that the
-    /// store has lost.
+    /// The limits on how far ahead of this machine's clock a node can have reserved time, if the
+    /// store has lost the reservation.
     pub unseen: UnseenNodes,
-    /// The facts about the fleet that the given journals contain.
+    /// The facts about the fleet from the given journals.
     pub journals: JournalledFleet,
-    /// The formats that the fleet mints, used if the store no longer has them.
+    /// The configured formats. If the store no longer has the fleet, its new agreement contains
+    /// those that nodes mint.
     pub formats: Vec<KeptFormat>,
-    /// `true` if the store may have lost issued numbers. All series of numbers then stop until an
-    /// operator resumes them. `false` ends an earlier stop, unless [`RestoreFence::lacks_records`]
-    /// is `true`.
+    /// `true` if the store may have lost issued numbers. All series then stop until an operator
+    /// resumes them. `false` ends an earlier stop, unless this fence finds that records are missing
+    /// ([`RestoreFence::lacks_records`]).
     pub holds_numbers: bool,
     /// `true` if the operator has confirmed that this machine's clock is right. The command then
     /// runs even if the store or a node's file has a later clock reading.
@@ -74,51 +77,49 @@ pub struct FenceRule {
 /// The result of a fence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreFence {
-    /// The fleet's name before `fence-restore`, or `None` if the store no longer had a fleet.
+    /// The fleet's name before the fence, or `None` if the store no longer had a fleet.
     pub former: Option<Nonce>,
     /// The new name of the fleet.
     pub fleet: Nonce,
     /// The new floor. Ids are minted from this instant on.
     pub floor: UnixNanos,
-    /// The number of slots (places for nodes) with a horizon (end of reserved time) in the store.
+    /// The number of slots with a stored horizon.
     pub horizons: usize,
-    /// The latest time up to which, according to the store, any slot was reserved. `None` if no
-    /// slot was.
+    /// The highest stored horizon of any slot, or `None` if no slot has one.
     pub highest: Option<UnixNanos>,
-    /// The slots that were used by nodes whose clocks were far ahead, each with the instant from
+    /// The slots whose horizons are far ahead because of wrong clocks, each with the instant from
     /// which the slot can be used again.
     pub far: Vec<(u32, UnixNanos)>,
-    /// `true` if records are missing. Nodes then read and write none until the next fence.
+    /// `true` if records are missing. Nodes then neither read nor write records until the next
+    /// fence.
     pub lacks_records: bool,
-    /// `true` if the fleet has only some records of an adopted data folder. Nodes then read and
-    /// write no records until the adoption is complete.
+    /// `true` if an adoption is incomplete, so the fleet has only some records of a data folder.
+    /// Nodes then neither read nor write records until the adoption is complete.
     pub is_adopting: bool,
-    /// `true` if the fence before this one found that records are missing. This fence gives those
-    /// records up, because it was run without journals.
+    /// `true` if the previous fence found that records are missing, and this fence gives them up. A
+    /// fence without journals gives them up.
     pub gives_up: bool,
 }
 
-/// The reason why the command `fence-restore` failed. If the store did not respond, the new
-/// settings of the fleet may have been written nevertheless.
+/// The reason why a fence failed. If the store did not respond, the fleet may have been fenced
+/// nevertheless.
 #[derive(Debug, thiserror::Error)]
 pub enum FenceError {
     /// The coordinator cannot be read or written.
     #[error(transparent)]
     Coordinator(#[from] CoordinatorError),
-    /// A value in the store does not have the form that nodes write, or a later version of this
-    /// program has written it.
+    /// A stored value is damaged, or a later version of this program has written it.
     #[error("{key} cannot be read: {why}")]
     Unreadable {
-        /// The kind of failure: the stored value is damaged, or a later version of this program has
-        /// written it.
+        /// Says whether the value is damaged or of a later version.
         kind: FailureKind,
         /// The key of the value.
         key: String,
         /// The reason why the value cannot be read.
         why: String,
     },
-    /// Time was reserved in more than one slot up to instants far ahead of this machine's clock, so
-    /// this machine's clock is probably wrong.
+    /// The horizons of several slots are far ahead of this machine's clock, so this machine's clock
+    /// is probably wrong.
     #[error(
         "slots were used far ahead of this machine's clock, which shows {now}:{}; correct this clock, and try again. \
          If this clock is right, several nodes had wrong clocks: add --trust-this-clock. Each of these slots then stays \
@@ -128,11 +129,11 @@ pub enum FenceError {
     FarAhead {
         /// This machine's clock reading.
         now: UnixNanos,
-        /// The slots (places for nodes), each with the instant up to which time was reserved in it.
+        /// The slots, each with its horizon.
         slots: BTreeMap<u32, UnixNanos>,
     },
-    /// The clock of this machine is behind a clock reading in the store, a node's journal or a
-    /// high-water file.
+    /// This machine's clock is behind a clock reading in the store, in a journal or in a high-water
+    /// file.
     #[error(
         "the clock of this machine shows {now}, and {source_of} shows {newest}: set the clock right, and try again. If it is \
          right, and the other one was wrong, add --trust-this-clock"
@@ -140,16 +141,16 @@ pub enum FenceError {
     ClockBehind {
         /// This machine's clock reading.
         now: UnixNanos,
-        /// The newest other reading.
+        /// The latest other reading.
         newest: UnixNanos,
-        /// A description of the value that contains the newest reading.
+        /// A description of the value that contains the latest reading.
         source_of: String,
     },
     /// The configured slots differ from the slots of the fleet.
     #[error("this is not the configuration of the fleet: {0}")]
     OtherSlots(FormatsError),
-    /// Some nodes that hold slots run an earlier version of this program. They would ignore that
-    /// the command stops all series, and would issue numbers a second time.
+    /// Some nodes with slots run a version that does not know the stop of all series. They would
+    /// ignore the stop, and would issue numbers a second time.
     #[error(
         "numbers may be missing after this fence, and these nodes run an earlier version, which would give numbers \
          nevertheless (it ignores the row number-hold): {}. Stop these nodes, or start this version there, and try \
@@ -177,8 +178,8 @@ fn list(slots: &BTreeMap<u32, UnixNanos>) -> String {
         })
 }
 
-/// Returns all names that the fleet in a restored store has had, the oldest first. Each
-/// `fence-restore` gives a new one. Returns an empty list if the store no longer has a fleet.
+/// Returns all names that the fleet in a restored store has had, the oldest first. Returns an empty
+/// list if the store no longer has a fleet.
 ///
 /// # Errors
 /// Returns [`FenceError`] if the store cannot be read.
@@ -197,11 +198,11 @@ pub fn names_of_restored(
 /// Raises the floor in a restored store above all minted ids. Call this function before anything
 /// else is written to the store.
 ///
-/// A node without a slot detects the restore only because the store's revision is lower than one
-/// that the node has seen. Each later write raises the store's revision. Once the revision reaches
-/// the one that the node has seen, the node can no longer detect the restore. So this function
-/// always writes `meta`, even if the floor is already high enough. The new revision of `meta`
-/// distinguishes the restored store from one that has lost no data.
+/// A node without a slot detects the restore only by the store's revision, which is lower than one
+/// that the node has seen. Each later write raises the revision, until the node can no longer
+/// detect the restore. So this function always writes `meta`, even if the floor is already high
+/// enough. The new revision of `meta` distinguishes the restored store from one that has lost no
+/// data.
 ///
 /// Returns the new revision of `meta`, or [`Revision::ABSENT`] if the store no longer has a fleet.
 /// In that case nodes detect the loss because the fleet is missing.
@@ -235,11 +236,11 @@ pub fn raise_restored_floor(
     Err(FenceError::Contended)
 }
 
-/// Fences the fleet after a restore. From then on, its nodes mint only ids with later times than
-/// all ids that they minted before.
+/// Fences the fleet after a restore. From then on, its nodes mint only ids that are later than all
+/// ids that they minted before.
 ///
-/// `high_waters` should come from as many nodes as possible, from before the coordinator lost data.
-/// Fencing twice does no harm.
+/// `high_waters` should come from as many nodes as possible, and date from before the coordinator
+/// lost data. It does no harm to fence twice.
 ///
 /// # Errors
 /// Returns [`FenceError`] if the fleet cannot be fenced.
@@ -275,7 +276,7 @@ pub fn fence_restored(
                 .push(Compare::Modified(key.clone(), revision));
             transaction.write.push(Write::put(key, record.to_bytes()));
         }
-        // If there are too many far horizons for one transaction, raise the others first. This is
+        // One transaction may not have room for all far horizons. Raise the others first. This is
         // safe even if the fence then fails, because a horizon may be raised at any time.
         let kept = transaction.write.len().min(WRITES_MAX);
         let compare = transaction.compare.split_off(kept - 1);
@@ -297,40 +298,38 @@ pub fn fence_restored(
     Err(FenceError::Contended)
 }
 
-/// The fleet's state according to the restored store and the nodes' high-water files. In such a
-/// file, a node keeps the highest values that it has seen from the store.
+/// The fleet's state according to the restored store and the nodes' high-water files.
 struct Found {
     meta: Option<FleetMeta>,
-    /// The revision of `meta`.
+    /// The store revision of `meta`.
     modified: Revision,
     /// The stored horizons of all slots.
     horizons: Vec<UnixNanos>,
-    /// The least floor (lowest time for ids) that the command may set, in whole milliseconds. It is
-    /// above all ids that nodes can have minted, except in a slot of a node with a clock far ahead.
+    /// The lowest floor that this fence may set, in whole milliseconds. It is above all ids that
+    /// nodes can have minted, except in the slots in `far`.
     floor: UnixNanos,
-    /// Only a node with a wrong clock can have reserved time up to this instant or later. A floor
-    /// (the lowest time for ids) at or above this instant was set with a wrong clock.
+    /// Only a wrong clock can explain a horizon or a floor at or above this instant.
     far_from: UnixNanos,
-    /// The slots in which time is reserved so far ahead that a wrong clock must be the reason. At
-    /// most one slot, unless the operator has confirmed that this machine's clock is right.
+    /// The slots with a horizon at or above `far_from`. There is at most one, unless the operator
+    /// has confirmed that this machine's clock is right.
     far: BTreeMap<u32, Far>,
-    /// The fleet's names in the high-water files of nodes. Each `fence-restore` gives a new name.
+    /// The names of the fleet in the nodes' high-water files.
     known_as: Vec<Nonce>,
-    /// The highest count of `fence-restore` commands in the store, a journal or a high-water file.
+    /// The highest number of fences in the store, a journal or a high-water file.
     fences: u32,
-    /// `true` if the store lacks records of an adopted data folder (shown by a node's high-water
-    /// file) or records that precede those in the journals. `false` if the operator gives these up.
+    /// `true` if records are missing from the store, and the operator does not give them up. Either
+    /// a high-water file shows that an adoption was lost, or a journal lacks earlier records.
     lacks_records: bool,
-    /// `true` if the operator gives up records that the former `fence-restore` found missing.
+    /// `true` if the operator gives up the records that the previous fence found missing.
     gives_up: bool,
 }
 
-/// The time up to which a slot was reserved by a node whose clock was far ahead.
+/// The horizon of a slot that a node with a clock far ahead has used.
 #[derive(Debug, Clone, Copy)]
 struct Far {
     horizon: UnixNanos,
-    /// The revision of the store's row with the end of the slot's reserved time. That row may have
-    /// an earlier time than `horizon`, which may come from a node's own file.
+    /// The revision of the slot's stored horizon. The stored horizon may be lower than `horizon`,
+    /// which may come from a high-water file.
     revision: Revision,
 }
 
@@ -385,8 +384,8 @@ impl Found {
                 let since = renewed_since_written(high_water, rule);
                 high_water.slots().map(move |(slot, horizon)| match since {
                     // The node may have renewed its slot after it last wrote its high-water file,
-                    // so the horizon there may be too low. Raise it only if it is far ahead, which
-                    // shows a clock far ahead. For other clocks, the floor covers such renewals.
+                    // so this horizon may be too low. Raise it if it is far ahead. Other horizons
+                    // need no correction, because the floor covers such renewals.
                     Some(since) if horizon >= far_from => (slot, horizon.max(since)),
                     _ => (slot, horizon),
                 })
@@ -444,8 +443,8 @@ impl Found {
             .fold(rule.journals.fences, u32::max);
         let least = meta.as_ref().and_then(|meta| meta.least);
         let has_lost_adoption = high_waters.iter().any(|known| known.least() > least);
-        // If the last `fence-restore` found that records are missing, an operator accepts their
-        // loss by running the command again without journals.
+        // The previous fence found that records are missing. The operator gives them up by fencing
+        // again without journals.
         let gives_up = rule.journals == JournalledFleet::default()
             && meta.as_ref().is_some_and(|meta| meta.lacks_records);
         Ok(Found {
@@ -463,18 +462,18 @@ impl Found {
     }
 }
 
-/// Returns the latest instant up to which a node may have reserved time for minting, judging by
-/// when it last wrote its high-water file. The node may have run on for [`WRITE_EVERY`] after that.
-/// Returns `None` if the file has no values.
+/// Returns the latest time that a node may have reserved, judging by its high-water file. The node
+/// may have run on for [`WRITE_EVERY`] after it last wrote the file. Returns `None` if the file has
+/// no values.
 fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<UnixNanos> {
     high_water
         .at()
         .map(|at| rule.unseen.bound(at.after(WRITE_EVERY)))
 }
 
-/// Returns the earliest clock reading that can have led to the fleet's floor (lowest time for ids):
-/// the floor less the greatest margin that a fence or the first node adds. Returns `None` if the
-/// floor may come from an adopted data folder.
+/// Returns the earliest clock reading that can explain the fleet's floor. It is the floor minus the
+/// greatest margin that a fence or a founder adds. Returns `None` if the floor may come from an
+/// adopted data folder.
 fn fenced_at(meta: &FleetMeta, rule: &FenceRule) -> Option<UnixNanos> {
     let UnseenNodes { window, ahead_max } = rule.unseen;
     let is_of_clock = meta.least.is_none_or(|least| least.0 < meta.floor);
@@ -496,8 +495,8 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
         ..
     } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
-    // Unless the former floor (lowest time for ids) was set with a wrong clock, the new one must be
-    // strictly above it, to show nodes that this `fence-restore` is later than the one they know.
+    // The new floor must be strictly above the former one, so that nodes recognize a later fence. A
+    // former floor that was set with a wrong clock does not count.
     let former_floor = meta
         .as_ref()
         .map(|meta| above(meta.floor))
@@ -535,8 +534,8 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
     )
 }
 
-/// Returns new settings for a fleet whose store was wiped. They contain the configured formats that
-/// nodes mint.
+/// Returns a new agreement for a fleet whose store was wiped. It contains the configured formats
+/// that nodes mint.
 fn founded_by(rule: &FenceRule, fleet: Nonce, floor: UnixNanos) -> FleetMeta {
     let mut meta = FleetMeta::new(fleet, rule.share, floor);
     let minted = rule.formats.iter().filter(|format| format.is_minted);
@@ -559,8 +558,8 @@ fn to_write(keys: &FleetKeys, meta: &FleetMeta, modified: Revision) -> Transacti
     }
 }
 
-/// Commits a transaction that writes the fleet's settings, `meta`, or horizons of slots. Returns the
-/// revision of the write, or `None` if another write came first.
+/// Commits a transaction that writes `meta` or horizons of slots. Returns the revision of the
+/// write, or `None` if another write came first.
 fn commit(
     coordinator: &dyn Coordinator,
     transaction: &Transaction,
@@ -574,8 +573,8 @@ fn commit(
                 let is_it = |there: &&KeyValue| matches!(&transaction.write[0], Write::Put { value, .. } if there.value == *value);
                 return Ok(there.filter(is_it).map(|there| there.modified));
             }
-            // Send the same bytes again. At most one of the copies can commit, because each copy
-            // compares the same revisions.
+            // Send the same bytes again. At most one copy can commit, because each copy compares
+            // the same revisions.
             Err(error @ (CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_))) => {
                 failed = Some(error)
             }
@@ -585,9 +584,9 @@ fn commit(
     Err(failed.expect("it was sent at least once"))
 }
 
-/// Checks that every node with a slot runs a version that knows the row with which a fence stops
-/// all series. Nodes without a slot need no check: if their version does not know the row, they
-/// refuse the settings that the fence writes together with it.
+/// Checks that every node with a slot runs a version that knows the row which stops all series.
+/// Nodes without a slot need no check. If their version does not know the row, they refuse the new
+/// agreement as well.
 fn check_known_rows(coordinator: &dyn Coordinator, keys: &FleetKeys) -> Result<(), FenceError> {
     let ranges = [
         Range::prefix(keys.slots()),
@@ -822,8 +821,8 @@ mod tests {
         }
     }
 
-    /// A function that adds a clock reading to one of the sources that `fence-restore` checks: the
-    /// store, the journals (first result), or a node's high-water file (second result).
+    /// Adds a clock reading to one of the sources that a fence checks: the store, the journals
+    /// (first result), or a node's high-water file (second result).
     type Shown = fn(&MemoryCoordinator, UnixNanos) -> (Option<UnixNanos>, Option<HighWater>);
 
     #[test]
@@ -957,8 +956,8 @@ mod tests {
         let mut known = known_up_to(NOON, NOON);
         known.adopted(adopted, SharedRecords::Complete);
         let mut name = 70;
-        // Runs `fence-restore` with the configuration `rule`. Afterwards, the node joins the fleet
-        // and updates `known`, the highest values that it has seen.
+        // Fences the fleet by `rule`. Then the node joins the fleet and updates `known`, the
+        // highest values that it has seen.
         let mut fence = |rule: &FenceRule, known: &mut HighWater| {
             name += 1;
             let nonce = name;
@@ -1080,9 +1079,9 @@ mod tests {
     #[test]
     fn a_clock_that_was_far_ahead_is_waited_for_by_its_slot_alone() {
         let year = 365 * 86_400;
-        // A horizon (end of the reserved time) a year ahead is in the store, in the high-water file
-        // of a node that may have renewed its slot since, or in both. In the last row, an earlier
-        // fence has also set the floor a year ahead.
+        // A horizon one year ahead is in the store, in the high-water file of a node that may have
+        // renewed its slot since, or in both. In the last row, an earlier fence has also set the
+        // floor one year ahead.
         for (stored, known, former_floor) in [
             (Some(year), None, NOON),
             (None, Some(year), NOON),
@@ -1204,7 +1203,7 @@ mod tests {
             "it is written in any case, so that nodes know of it"
         );
         assert_eq!(stored(&store), expected);
-        // The fleet's first name stays in the list after further fences.
+        // Further fences keep the fleet's first name in the list.
         for _ in 0..2 {
             fence(&store, &[]);
             let names = names_of_restored(&store, &keys()).expect("memory answers");
@@ -1268,7 +1267,7 @@ mod tests {
         assert_eq!((fenced.former, fenced.horizons), (None, 0));
         assert_eq!(stored(&store).share(), rule().share);
         assert_eq!(known.check_all(&keys(), &all_slots(&store)), Ok(()));
-        // Second case: before `fence-restore`, a new node founded another fleet in the wiped store.
+        // Second case: before the fence, a new node founded another fleet in the wiped store.
         let store = MemoryCoordinator::default();
         found(&store, after(3_600));
         let known = {

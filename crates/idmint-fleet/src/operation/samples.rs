@@ -19,7 +19,7 @@ pub(super) fn after(seconds: u64) -> UnixNanos {
     NOON.after(Duration::from_secs(seconds))
 }
 
-/// Stores a value without any comparison.
+/// Stores a value unconditionally.
 pub(super) fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
     let write = vec![Write::put(key, value)];
     store

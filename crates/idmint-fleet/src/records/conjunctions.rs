@@ -1,5 +1,5 @@
-//! Reads, updates and removes the conjunctions (close approaches of two objects) of a fleet. Each
-//! has an anchor (its first report), a report count and external ids.
+//! Reads, updates and removes the conjunctions of a fleet. Each conjunction has an anchor, a report
+//! count and external ids.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -22,9 +22,8 @@ use idmint_storage::{
 /// The maximum number of report counts that are updated in one transaction.
 const TALLIES_MAX: usize = 100;
 
-/// The maximum number of anchors (first reports of conjunctions) that one cleanup transaction
-/// removes. Each anchor needs up to two of the 128 operations that etcd accepts in a transaction,
-/// and more if it has external ids.
+/// The maximum number of anchors that one cleanup transaction removes. Each anchor needs up to two
+/// of the 128 operations that etcd accepts, and more if it has external ids.
 const SWEPT_MAX: usize = 60;
 
 /// The maximum number of external ids that one transaction adds. Each of them may need two
@@ -32,8 +31,7 @@ const SWEPT_MAX: usize = 60;
 const EXTERNALS_MAX: usize = 60;
 
 /// The maximum number of attempts to write external ids or report counts. An attempt fails if
-/// another node writes the same rows first. All attempts together take less time than a caller
-/// waits for a response.
+/// another node writes the same rows first. All attempts together end before the caller's timeout.
 const TRIES_MAX: usize = 16;
 
 impl ConjunctionStore for FleetRecords {
@@ -229,14 +227,13 @@ impl FleetRecords {
             self.forget_part(some)?;
             return self.forget_part(others);
         }
-        // If another node changed one of these rows first, none of these anchors (first reports) is
-        // removed now. The next run of the cleanup tries again.
+        // If another node changed one of these rows first, no anchor is removed now. The next
+        // cleanup tries again.
         self.store.write_what_may_be_lost(transaction).map(drop)
     }
 
-    /// Returns a transaction that removes these anchors, each the first report of a close approach.
-    /// An anchor whose report count has changed since it was read is kept, because the close
-    /// approach was then reported again.
+    /// Returns a transaction that removes these anchors. An anchor whose report count has changed
+    /// since the read is kept, because its conjunction was reported again.
     fn forgetting(&self, old: &[(&CountedAnchor, Beside)]) -> Result<Transaction, StoreError> {
         let key_of = |key: &AnchorKey| {
             self.store
@@ -310,8 +307,8 @@ impl FleetRecords {
         for ((anchor, externals), (found, beside)) in
             by_anchor.into_iter().zip(anchors.iter().zip(beside))
         {
-            // Compare the revision that created the anchor (first report), not its last revision,
-            // so that the write succeeds even if other nodes count reports meanwhile.
+            // Compare the revision that created the anchor, not its last revision. The write then
+            // succeeds even if other nodes count reports in the meantime.
             let Some(found) = found.first() else { continue };
             let mut all = beside.externals;
             let new = externals
@@ -340,7 +337,7 @@ impl FleetRecords {
         Ok(transaction)
     }
 
-    /// Reads the external ids of each of these anchors.
+    /// Reads the external ids of each of these anchors, and the rows that contain them.
     fn beside<'a>(
         &self,
         anchors: impl Iterator<Item = &'a AnchorKey>,
@@ -369,8 +366,8 @@ impl FleetRecords {
     }
 }
 
-/// The ids that other organizations gave to the conjunction whose first report is the anchor. `row`
-/// is the key and the revision of the row with these ids, or `None` if the store has none.
+/// The ids that other organizations gave to a conjunction. `row` has the key and the revision of
+/// the row with these ids, or is `None` if there is no such row.
 #[derive(Debug, Default)]
 struct Beside {
     externals: Vec<ExternalId>,
@@ -383,8 +380,7 @@ impl Beside {
         self.row.iter().len() + self.externals.len()
     }
 
-    /// Extends a transaction that deletes an anchor, so that it also deletes the rows of the
-    /// anchor's external ids.
+    /// Adds the deletion of an anchor's external ids to the transaction that deletes the anchor.
     fn forget(&self, anchor: &AnchorKey, keys: &Keys, transaction: &mut Transaction) {
         let Some((key, revision)) = &self.row else {
             return;
@@ -418,8 +414,7 @@ fn try_until_written(
     Err(StoreError::new(FailureKind::Unreachable, error))
 }
 
-/// Returns the anchors in the row of a pair of objects, each the first report of a close approach.
-/// Returns an empty list if the store has no such row.
+/// Returns the anchors in the row of a pair of objects, or an empty list if there is no such row.
 pub(super) fn anchors_of(found: &[KeyValue]) -> Result<Vec<Anchor>, StoreError> {
     let Some(entry) = found.first() else {
         return Ok(Vec::new());

@@ -1,5 +1,5 @@
 //! The store for all records that the nodes of a fleet share. Other modules implement the methods
-//! for ledgers, numbers, conjunctions and requests.
+//! for ledgers, series, conjunctions and requests.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,22 +26,21 @@ pub struct FleetRecords {
     room: Arc<Room>,
     /// A random number that identifies this process.
     process: u64,
-    /// The number of transactions that this process has attempted so far. Each transaction takes
-    /// its attempt number from this counter. The accesses are relaxed, because the numbers only
-    /// have to differ.
+    /// The number of transactions that this process has attempted so far, which is the next
+    /// transaction's attempt number. Relaxed accesses suffice, because the numbers only have to
+    /// differ.
     attempts: AtomicU64,
-    /// The sizes in bytes of the rows of pairs of objects, as last read, by key. Only rows longer
-    /// than [`PAIR_LEN`] are included.
+    /// The sizes in bytes of those rows of pairs that are longer than [`PAIR_LEN`], by key, as of
+    /// the last read.
     long_pairs: Mutex<HashMap<Key, usize>>,
-    /// The journal of this node (its local copy of the rows that responses rely on), or `None` in a
-    /// process that keeps no journal, such as a test.
+    /// The journal of this node, or `None` in a process that keeps no journal, such as a test.
     journal: Option<AppendJournal>,
 }
 
 impl FleetRecords {
     /// Creates the record store of a namespace. `known` is this node's knowledge of the fleet.
-    /// `room` shows whether the coordinator has space for more records. `process` is a random
-    /// number that identifies this process.
+    /// `room` says whether the coordinator has space for more records. `process` is a random number
+    /// that identifies this process.
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,
@@ -60,8 +59,8 @@ impl FleetRecords {
         }
     }
 
-    /// Sets the journal, the local files to which rows are written before a response relies on
-    /// them.
+    /// Sets the journal. Each row is written to the journal before a response that relies on it is
+    /// sent.
     #[must_use]
     pub fn with_journal(self, journal: Option<AppendJournal>) -> FleetRecords {
         FleetRecords { journal, ..self }
@@ -73,8 +72,8 @@ impl FleetRecords {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers which of these rows of pairs of objects are long, because fewer of them fit into
-    /// one transaction.
+    /// Remembers which of these rows of pairs are long, because fewer of them fit into one
+    /// transaction.
     pub(super) fn note_pairs<'r>(&self, rows: impl IntoIterator<Item = (&'r Key, &'r Vec<u8>)>) {
         let mut long_pairs = self.long_pairs();
         for (key, value) in rows {
@@ -91,17 +90,17 @@ impl FleetRecords {
         Attempt(u128::from(self.process) << 64 | u128::from(number))
     }
 
-    /// Copies committed rows to this node's journal before the response that relies on the rows is
-    /// sent. `era` is the fleet's era (time between two `fence-restore` commands).
+    /// Writes committed rows to this node's journal. Call this before sending a response that
+    /// relies on the rows. `era` is the era in which they were committed.
     fn keep<'a>(&self, era: FleetEra, rows: impl IntoIterator<Item = (&'a str, &'a [u8])>) {
         if let Some(journal) = &self.journal {
             journal.keep(era, &rows.into_iter().collect::<Vec<_>>());
         }
     }
 
-    /// Writes rows to the journal, and checks that at most `JOURNALLED_WITHIN` has passed since
-    /// they were requested at `asked`. So if an operator restores the coordinator, the journal has
-    /// all rows that responses rely on.
+    /// Writes rows to the journal, and checks that they were requested at most `JOURNALLED_WITHIN`
+    /// ago, at `asked`. After a restore of the coordinator, the journals then have all rows that
+    /// responses rely on.
     ///
     /// # Errors
     /// Returns [`StoreError`] if this process was suspended in the meantime. Without a journal, the
@@ -118,8 +117,8 @@ impl FleetRecords {
             .map_or(Ok(()), |_| self.store.check_in_time(asked))
     }
 
-    /// Writes rows read from the coordinator to this node's journal. Fails if the read was sent too
-    /// long ago, because a restore may have used the journal without these rows.
+    /// Writes rows that were read from the coordinator to this node's journal. Fails if the read
+    /// was sent too long ago, because an operator may have imported the journal without these rows.
     ///
     /// # Errors
     /// Returns the errors of [`FleetRecords::keep_in_time`].
@@ -180,7 +179,8 @@ impl RecordStore for FleetRecords {
             return Err(WriteError::TooLong(self.store.too_long(&transaction)));
         }
         if !fits(&transaction) {
-            // Rows of pairs have grown since they were read. Fewer plans fit at the next attempt.
+            // The rows of pairs have grown since they were last read. Remember their sizes, so that
+            // the next attempt takes fewer plans.
             let pairs = transaction.write.iter().filter_map(|write| match write {
                 Write::Put { key, value, .. } => self.store.keys.pair_of(key).map(|_| (key, value)),
                 Write::Delete(_) => None,
@@ -188,10 +188,9 @@ impl RecordStore for FleetRecords {
             self.note_pairs(pairs);
             return Err(WriteError::Stale);
         }
-        // Write the rows that precede the new ones to the journal before the commit. Suppose that
-        // three nodes append to a ledger one after the other, and each is killed after its commit
-        // and before it writes to its journal. Without this step, no journal would have any of the
-        // three commits.
+        // Before the commit, journal the rows that precede the new ones. Suppose that three nodes
+        // append to a ledger one after the other, and each is killed after its commit, before it
+        // writes to its journal. Without this step, no journal would have any of the three commits.
         self.keep(era, round.predecessors());
         match self.store.write(transaction.clone(), |stored| {
             has_landed(&transaction, stored)

@@ -26,7 +26,7 @@ use idmint_storage::{
     StoredAnchor, StoredPair,
 };
 
-/// The fault that affects a transaction between the node and the coordinator.
+/// What happens to a transaction between the node and the coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// The transaction is committed, but the response is lost.
@@ -41,8 +41,8 @@ enum Fate {
     Overtaken,
 }
 
-/// A coordinator that applies the given fates to its transactions, in order. After the last fate it
-/// works normally.
+/// A coordinator that applies these fates to its transactions, one after the other. After the last
+/// fate it works normally.
 #[derive(Debug, Default)]
 struct Faulty {
     memory: Arc<MemoryCoordinator>,
@@ -106,8 +106,8 @@ fn node(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
     )
 }
 
-/// Returns a coordinator, a node that uses it, the append that has created a ledger, and the next
-/// append to that ledger, which is not written yet.
+/// Returns a coordinator, a node that uses it, and two appends. The first append has created a
+/// ledger. The second one follows it, but is not written yet.
 fn bench() -> (Arc<Faulty>, FleetRecords, AppendPlan, AppendPlan) {
     let faulty = Arc::new(Faulty::default());
     let records = node(Arc::clone(&faulty) as Arc<dyn Coordinator>);
@@ -394,7 +394,7 @@ fn as_many_plans_are_written_at_once_as_fit_into_a_transaction() {
     assert_eq!(records.fitting(&[]), 0);
 }
 
-/// Returns the pair of the object 9 and the given object.
+/// Returns the pair of object 9 and this object.
 fn pair_of(primary: u64) -> Pair {
     Pair {
         primary,
@@ -402,8 +402,8 @@ fn pair_of(primary: u64) -> Pair {
     }
 }
 
-/// Stores conjunctions of a [pair](pair_of) directly, the first of them at 0 s and each 10 s later.
-/// Returns the first 60, as the sweep finds them.
+/// Stores conjunctions of a [pair](pair_of) directly. The first one is at 0 s, and each later one
+/// is 10 s after the one before. Returns the first 60, as a cleanup would find them.
 fn put_pair(memory: &MemoryCoordinator, primary: u64, count: usize) -> Vec<CountedAnchor> {
     let keys = Keys::of(&Namespace::default());
     let tcas = (0..).map(|at| Tca(10_000_000 * at));
@@ -471,7 +471,8 @@ fn conjunctions_of_pairs_with_long_rows_are_written_in_several_transactions() {
                 Err(error) => panic!("{error}"),
             }
         }
-        // A row has 48 kB, so 28 rows fit into a transaction, and 63 rows of unknown size would.
+        // A row has 48 kB, so 28 rows fit into a transaction. If the sizes are unknown, 63 rows are
+        // planned.
         match is_read {
             true => assert_eq!((rounds, stale), (vec![28, 28, 28, 16], 0)),
             false => assert_eq!((rounds, stale), (vec![28, 28, 28, 16], 2)),
@@ -703,8 +704,7 @@ fn what_is_old_is_judged_by_the_median_of_the_clocks_that_hold_a_slot() {
 
 #[test]
 fn a_first_number_that_another_node_made_void_is_not_replaced() {
-    // For comparison, also test without a void number. This case shows that only the void number
-    // prevents the correction.
+    // Without a void number, the same correction must succeed.
     for is_void in [false, true] {
         let memory = Arc::new(MemoryCoordinator::default());
         let [one, other] = [(), ()].map(|()| node(Arc::clone(&memory) as Arc<dyn Coordinator>));

@@ -1,5 +1,5 @@
-//! The keys of records. Numbers in keys are padded to a fixed number of digits, so the keys sort in
-//! numerical order.
+//! The keys of records. Numbers in keys are padded to a fixed number of digits, so that keys sort
+//! in numerical order.
 //!
 //! ```text
 //! meta                                   what the fleet has agreed on                     (written by slot leases)
@@ -7,7 +7,7 @@
 //! ledger/LEDGER                          first event and head of a ledger
 //! event/LEDGER/LAST-EVENT                the appends of one transaction, by the id of their last event
 //! request/KEY                            the last request with that key
-//! request-day/DAY/LAST-EVENT             request keys of a day, for the sweep of expired keys
+//! request-day/DAY/LAST-EVENT             idempotency keys of a day, for the sweep of expired keys
 //! series/SERIES                          first and last number of a series, and whether it is closed
 //! number/SERIES/LAST                     the numbers that one transaction issued, by the last number
 //! number-key/SERIES/KEY                  the last number that was issued to a key
@@ -32,7 +32,7 @@ use idmint_records::ledger::{EventId, KeyHash, LedgerId, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::{AnchorKey, ListPlace, WrittenDay};
 
-/// Key prefixes, after the fleet's own, for a slot's horizon (end of reserved time) and its holder.
+/// The prefixes of the keys of slots' horizons and holders, without the fleet's own prefix.
 const HORIZON: &str = "hz/";
 const HOLDER: &str = "slot/";
 
@@ -75,7 +75,7 @@ impl Keys {
     }
 
     /// Returns the event id in a key that [`Keys::event`] made, or `None` for any other key. The id
-    /// names the last event of the row under the key.
+    /// is that of the last event in the row.
     pub(super) fn event_of(&self, key: &str) -> Option<EventId> {
         let (ledger, last) = key
             .strip_prefix(&self.prefix)?
@@ -86,8 +86,8 @@ impl Keys {
             .filter(|last| last.ledger().to_string() == ledger)
     }
 
-    /// Returns the key range of a ledger's rows, from the row with `event` onwards. If no row
-    /// contains `event`, the range begins with the first row whose last event comes after `event`.
+    /// Returns the key range of a ledger's rows from `event` on. The range begins with the row that
+    /// contains `event`, or with the first later row if no row contains it.
     pub(super) fn events_from(&self, event: EventId) -> Range {
         Range {
             from: self.event(event),
@@ -95,7 +95,7 @@ impl Keys {
         }
     }
 
-    /// Returns the key range of those rows of a ledger whose last event comes after `event`.
+    /// Returns the key range of a ledger's rows whose last event comes after `event`.
     pub(super) fn events_behind(&self, event: EventId) -> Range {
         Range {
             from: behind(&self.event(event)),
@@ -115,18 +115,17 @@ impl Keys {
         format!("{}{last}", self.day_prefix(day))
     }
 
-    /// Returns the key range of the daily lists of recorded request keys, for all days.
+    /// Returns the key range of all rows that list the idempotency keys of a day.
     pub(super) fn request_days(&self) -> Range {
         Range::prefix(format!("{}request-day/", self.prefix))
     }
 
-    /// Returns the key range of the rows that list the idempotency keys recorded on one day.
+    /// Returns the key range of the rows that list the idempotency keys recorded on `day`.
     pub(super) fn requests_of(&self, day: WrittenDay) -> Range {
         Range::prefix(self.day_prefix(day))
     }
 
-    /// Returns the key range of the rows that list the idempotency keys recorded on the days before
-    /// `day`.
+    /// Returns the key range of the rows that list the idempotency keys recorded before `day`.
     pub(super) fn request_days_before(&self, day: WrittenDay) -> Range {
         Range {
             to: Some(self.day_prefix(day)),
@@ -138,8 +137,8 @@ impl Keys {
         format!("{}request-day/{:010}/", self.prefix, day.number())
     }
 
-    /// Returns the day in the key of a row that lists idempotency keys recorded on that day, or
-    /// `None` for any other key.
+    /// Returns the day in the key of a row that lists idempotency keys, or `None` for any other
+    /// key.
     pub(super) fn day_of(&self, key: &str) -> Option<WrittenDay> {
         let (day, _) = key
             .strip_prefix(&self.prefix)?
@@ -152,7 +151,7 @@ impl Keys {
         format!("{}series/{series}", self.prefix)
     }
 
-    /// Returns the key range of all series of numbers, or only of the series that follow `after`.
+    /// Returns the key range of all series, or of the series after `after`.
     pub(super) fn all_series(&self, after: Option<&SeriesName>) -> Range {
         let all = Range::prefix(format!("{}series/", self.prefix));
         Range {
@@ -167,7 +166,7 @@ impl Keys {
         SeriesName::from_text(key.strip_prefix(&self.prefix)?.strip_prefix("series/")?).ok()
     }
 
-    /// Returns the key of the row with the numbers of a series that one transaction issued. `last`
+    /// Returns the key of the row with the numbers that one transaction issued in a series. `last`
     /// is the last of these numbers.
     pub(super) fn numbers(&self, series: &SeriesName, last: u64) -> Key {
         self.numbered("number/", series, last)
@@ -184,7 +183,7 @@ impl Keys {
     }
 
     /// Returns the series and the number in a key that [`Keys::numbers`] made, or `None` for any
-    /// other key. The row's numbers end with this number.
+    /// other key. The number is the last one in the row.
     pub(super) fn numbers_of(&self, key: &str) -> Option<(SeriesName, u64)> {
         read_numbered(key.strip_prefix(&self.prefix)?.strip_prefix("number/")?)
     }
@@ -195,14 +194,14 @@ impl Keys {
         format!("{}number-key/{series}/{:032x}", self.prefix, key.0)
     }
 
-    /// Returns the key of the row that stores the form (such as `INV-00042`) of the numbers of a
-    /// series from the number `from` on.
+    /// Returns the key of the row with the form in which a series writes its numbers from `from`
+    /// on, for example `INV-00042`.
     pub(super) fn number_form(&self, series: &SeriesName, from: u64) -> Key {
         self.numbered("number-form/", series, from)
     }
 
-    /// Returns the key range of the form in which this number of a series is written. The range
-    /// contains one row at most: the last form whose first number is at or below `number`.
+    /// Returns the key range of the form in which a number of a series is written. The range
+    /// contains at most one row, which is the last form that begins at or below `number`.
     pub(super) fn form_at(&self, series: &SeriesName, number: u64) -> Range {
         Range {
             count_max: 1,
@@ -211,8 +210,7 @@ impl Keys {
         }
     }
 
-    /// Returns the key range of those forms (how numbers of a series are written) whose first
-    /// number is in the range `numbers`.
+    /// Returns the key range of the forms of a series that begin within `numbers`.
     pub(super) fn forms(&self, series: &SeriesName, numbers: &RangeInclusive<u64>) -> Range {
         let last = self.number_form(series, *numbers.end());
         Range {
@@ -224,7 +222,7 @@ impl Keys {
     }
 
     /// Returns the series and the number in a key that [`Keys::number_form`] made, or `None` for
-    /// any other key. Numbers from that one on are written in the form stored under the key.
+    /// any other key. The form applies from that number on.
     pub(super) fn form_of(&self, key: &str) -> Option<(SeriesName, u64)> {
         read_numbered(
             key.strip_prefix(&self.prefix)?
@@ -242,26 +240,26 @@ impl Keys {
         format!("{}number-hold", self.prefix)
     }
 
-    /// Returns the key that stores which hold on numbers (a stop of all series after a restore) an
-    /// operator ended last: for one series, or for all series if `series` is `None`.
+    /// Returns the key that stores which hold an operator ended last for this series. With `None`,
+    /// the key stores which hold ended last for all series.
     pub(super) fn ended_hold(&self, series: Option<&SeriesName>) -> Key {
         let series = series.map_or("*", SeriesName::as_str);
         format!("{}number-hold/{series}", self.prefix)
     }
 
-    /// Returns the key that stores the kinds of number series (`gapless` or `blocks`) that were
-    /// configured at the last start of a node.
+    /// Returns the key of the kinds of series, `gapless` or `blocks`, that were configured at the
+    /// last start of a node.
     pub(super) fn number_kinds(&self) -> Key {
         format!("{}number-kinds", self.prefix)
     }
 
-    /// Returns the key that stores the templates by which numbers are written as texts, as they
-    /// were configured at each start of a node.
+    /// Returns the key of the templates that write numbers as texts. The row has the templates of
+    /// all starts of nodes.
     pub(super) fn number_templates(&self) -> Key {
         format!("{}number-templates", self.prefix)
     }
 
-    /// Returns the range of rows for the void numbers within `numbers`.
+    /// Returns the key range of the void numbers within `numbers`.
     pub(super) fn voids(&self, series: &SeriesName, numbers: &RangeInclusive<u64>) -> Range {
         let (from, last) = (
             self.void(series, *numbers.start()),
@@ -275,8 +273,8 @@ impl Keys {
         }
     }
 
-    /// Returns the series and the number in a key that [`Keys::void`] made for a void (cancelled)
-    /// number, or `None` for any other key.
+    /// Returns the series and the number in a key that [`Keys::void`] made, or `None` for any other
+    /// key.
     pub(super) fn void_of(&self, key: &str) -> Option<(SeriesName, u64)> {
         read_numbered(key.strip_prefix(&self.prefix)?.strip_prefix("void/")?)
     }
@@ -289,8 +287,8 @@ impl Keys {
         format!("{}conj/{format}/{}", self.prefix, pair_text(pair))
     }
 
-    /// Returns the id format and the pair of objects in a key that [`Keys::pair`] made, or `None`
-    /// for any other key.
+    /// Returns the format and the pair of objects in a key that [`Keys::pair`] made, or `None` for
+    /// any other key.
     pub(super) fn pair_of(&self, key: &str) -> Option<(String, Pair)> {
         let (format, pair) = key
             .strip_prefix(&self.prefix)?
@@ -303,8 +301,8 @@ impl Keys {
         format!("{}conj-t/{format}/{}", self.prefix, place_text((tca, pair)))
     }
 
-    /// Returns the key range of the conjunctions of an id format from the position `first` to the
-    /// position `last`, inclusive. A position is a time and a pair of objects.
+    /// Returns the key range of a format's conjunctions from `first` to `last`, inclusive. A
+    /// position in this range is a time and a pair of objects.
     pub(super) fn conjunctions(
         &self,
         format: &str,
@@ -322,8 +320,8 @@ impl Keys {
         }
     }
 
-    /// Returns the key range of the conjunctions of all id formats. If `before` is given, the range
-    /// ends before the key of that conjunction.
+    /// Returns the key range of the conjunctions of all formats. If `before` is given, the range
+    /// ends before that conjunction.
     pub(super) fn conjunctions_before(&self, before: Option<&AnchorKey>) -> Range {
         let all = Range::prefix(format!("{}conj-t/", self.prefix));
         match before {
@@ -335,8 +333,7 @@ impl Keys {
         }
     }
 
-    /// Returns the anchor (the first report of a conjunction) that a key made by
-    /// [`Keys::conjunction`] names, or `None` for any other key.
+    /// Returns the anchor in a key that [`Keys::conjunction`] made, or `None` for any other key.
     pub(super) fn anchor_of(&self, key: &str) -> Option<AnchorKey> {
         let (rest, (tca, pair)) =
             split_place(key.strip_prefix(&self.prefix)?.strip_prefix("conj-t/")?)?;
@@ -347,8 +344,7 @@ impl Keys {
         })
     }
 
-    /// Returns the key of the row with the external ids of an anchor (the first report of a
-    /// conjunction).
+    /// Returns the key of the row with an anchor's external ids.
     pub(super) fn externals(&self, AnchorKey { format, pair, tca }: &AnchorKey) -> Key {
         format!(
             "{}conj-x/{format}/{}",
@@ -357,8 +353,7 @@ impl Keys {
         )
     }
 
-    /// Returns the key of the row that maps an external id to an anchor (the first report of a
-    /// conjunction).
+    /// Returns the key of the row that maps an external id to an anchor.
     pub(super) fn external(
         &self,
         AnchorKey { format, pair, tca }: &AnchorKey,
@@ -371,14 +366,12 @@ impl Keys {
         )
     }
 
-    /// Returns the key range of the rows that map an external id to anchors (first reports of
-    /// conjunctions).
+    /// Returns the key range of the rows that map this external id to anchors.
     pub(super) fn anchors_of_external(&self, format: &str, external: &ExternalId) -> Range {
         Range::prefix(self.external_prefix(format, external))
     }
 
-    /// Returns the anchor (the first report of a conjunction) in the key of a row that maps an
-    /// external id to an anchor. Returns `None` if [`Keys::external`] did not make the key.
+    /// Returns the anchor in a key that [`Keys::external`] made, or `None` for any other key.
     pub(super) fn anchor_of_external(&self, format: &str, key: &str) -> Option<AnchorKey> {
         let (_, (tca, pair)) =
             split_place(key.strip_prefix(&self.prefix)?.strip_prefix("conj-e/")?)?;
@@ -398,20 +391,19 @@ impl Keys {
         format!("{}conj-e/{format}/{id}/", self.prefix)
     }
 
-    /// Returns the key ranges of all slots' horizons and holders, to read the clocks of the
-    /// holders. A horizon (end of reserved time) is stored with the clock reading of its writer.
+    /// Returns the key ranges of all slots' horizons and holders. Each horizon is stored with its
+    /// writer's clock reading, so the two ranges show the clocks of the holders.
     pub(super) fn clocks(&self) -> [Range; 2] {
         [HORIZON, HOLDER].map(|kind| Range::prefix(format!("{}{kind}", self.prefix)))
     }
 
-    /// Returns two key ranges: all slot holders, and all announcements. In an announcement, a
-    /// process names the kinds of rows that it can read.
+    /// Returns two key ranges: the holders of all slots, and the announcements in which processes
+    /// name the kinds of rows that they can read.
     pub(super) fn holders_and_known_rows(&self) -> [Range; 2] {
         [HOLDER, "knows/"].map(|kind| Range::prefix(format!("{}{kind}", self.prefix)))
     }
 
-    /// `true` if the process `instance` has written this key. By such a key, a process announces
-    /// which kinds of stored rows its version can read.
+    /// `true` if the process `instance` wrote this key to announce which kinds of rows it can read.
     pub(super) fn is_announced_by(&self, key: &str, instance: Nonce) -> bool {
         key.starts_with(&format!("{}knows/{instance}/", self.prefix))
     }
@@ -425,7 +417,7 @@ impl Keys {
     }
 }
 
-/// Returns the key that directly follows `key` in the order of keys.
+/// Returns the key that directly follows `key` in bytewise order.
 fn behind(key: &str) -> Key {
     format!("{key}\0")
 }
@@ -435,8 +427,7 @@ fn place_text((tca, pair): ListPlace) -> String {
     format!("{:016x}/{}", to_ordered(tca), pair_text(pair))
 }
 
-/// Splits a key that ends with a time and a pair of objects into the part before the time, and the
-/// time with the pair.
+/// Splits a key before the time and the pair of objects at its end.
 fn split_place(key: &str) -> Option<(&str, ListPlace)> {
     let (rest, pair) = key.rsplit_once('/')?;
     let (rest, time) = rest.rsplit_once('/')?;
@@ -466,7 +457,7 @@ fn read_pair(text: &str) -> Option<Pair> {
     })
 }
 
-/// Maps a time to an unsigned number that sorts in the same order.
+/// Maps a time to an unsigned number, so that larger times have larger numbers.
 fn to_ordered(tca: Tca) -> u64 {
     tca.0.cast_unsigned() ^ (1 << 63)
 }

@@ -10,11 +10,11 @@
 //! revision of the response                       25, or 12   12: the coordinator has lost acknowledged data
 //! ```
 //!
-//! Responses may overtake each other. So each response is compared with the highest revision that
+//! Responses may overtake each other, so each response is compared with the highest revision that
 //! was known when its request was sent. After a restore, writes of other nodes may raise the
-//! revision above that value again. So each write also compares the node's own key, which the node
-//! rewrites every few seconds: the horizon of its slot, or a separate key while it has no slot. A
-//! response from another cluster, or from an earlier election term, shows a restore too.
+//! revision above that value again. So each write also compares this node's own key, which it
+//! rewrites every few seconds. This key is the horizon of its slot, or a separate key while it has
+//! no slot. A response from another cluster or from an earlier election term shows a restore, too.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -24,18 +24,18 @@ use crate::nonce::Nonce;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
-/// An era of a fleet: the time from one fence (an operator's command after a restore) to the next.
-/// Of two eras of one fleet, the later one compares as greater.
+/// An era of a fleet, which lasts from one fence to the next. Of two eras of one fleet, the later
+/// one compares as greater.
 ///
-/// Eras compare by their count of fences first. A later era may have a lower floor, because a fence
-/// lowers a floor that a clock far ahead has set. Earlier versions of this program did not count
+/// Eras compare by their number of fences first. The floor alone is not sufficient, because a fence
+/// may lower a floor that a clock far ahead has set. Earlier versions of this program did not count
 /// fences. Their eras have the count 0, and compare by their floors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct FleetEra {
-    /// The number of fences (operator's commands after a restore) so far. 0 if the last one was run
-    /// by an earlier version of this program, which did not count fences.
+    /// The number of times that an operator has fenced the fleet. 0 if the last fence was by an
+    /// earlier version of this program, which did not count them.
     pub(crate) fences: u32,
-    /// The fleet's floor: no node mints an id for a time before this instant.
+    /// The fleet's floor. No node mints an id for a time before this instant.
     pub(crate) floor: UnixNanos,
     /// The fleet's first name, which no fence changes.
     pub(crate) origin: u128,
@@ -53,15 +53,14 @@ impl FleetEra {
     }
 }
 
-/// The fleet's agreement (the settings that all its nodes share under the store key `meta`), as
-/// this node last read it.
+/// The fleet's agreement, which all nodes share under the key `meta`, as this node last read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct AgreedMeta {
-    /// The revision of the settings' key `meta`, or [`Revision::ABSENT`] if the key is missing.
+    /// The revision of the key `meta`, or [`Revision::ABSENT`] if the key is missing.
     pub(crate) revision: Revision,
     /// The fleet's current name.
     pub(crate) fleet: u128,
-    /// The fleet's current era, the time since the last fence.
+    /// The fleet's current era, which began with the last fence.
     pub(crate) era: FleetEra,
     /// The state of the records that nodes share.
     pub(crate) records: SharedRecords,
@@ -74,33 +73,32 @@ pub(crate) enum SharedRecords {
     /// Nodes read and write records.
     #[default]
     Complete,
-    /// Nodes neither read nor write records, because the last fence (an operator's command after a
-    /// restore) found that some are missing.
+    /// Nodes neither read nor write records, because the last fence found that records are missing.
     Missing,
-    /// Nodes neither read nor write records, because the fleet has not taken over all records of a
-    /// single node yet.
+    /// Nodes neither read nor write records, because an adoption is incomplete.
     Adopting,
 }
 
-/// The key that this node rewrites every few seconds: the key of its slot's horizon (the end of the
-/// reserved time), or a separate key while it has no slot (place in the fleet). If the stored key
-/// is older than the last acknowledged write, the coordinator has lost data.
+/// The key that this node rewrites every few seconds: the horizon of its slot, or a separate key
+/// while it has no slot. If the store has an older value than the last acknowledged one, the
+/// coordinator has lost data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OwnKey {
-    /// The key.
+    /// The key that this node rewrites.
     pub(crate) key: Key,
     /// The revision of the last acknowledged write.
     pub(crate) revision: Revision,
-    /// The value last sent for `key`. For a slot's key, `None` once the write has a response.
+    /// The value that was last sent for `key`. For a slot's horizon, `None` once the write has a
+    /// response.
     pub(crate) sent: Option<Vec<u8>>,
     /// `true` if the key is the horizon of a slot.
     pub(crate) is_slot: bool,
 }
 
-/// This node's knowledge of its fleet, shared by all parts of the node that use the coordinator.
+/// This node's knowledge of its fleet. All parts of the node that use the coordinator share it.
 ///
-/// Every write compares the revision of the agreement (`meta`) that this node accepts. So a write
-/// fails if the fleet was fenced or the agreement has changed without this node having seen it yet.
+/// Every write compares the revision of the agreement that this node last read. So a write fails if
+/// the agreement has changed since then, for example by a fence.
 #[derive(Debug, Default)]
 pub struct KnownFleet(Mutex<Known>);
 
@@ -112,11 +110,11 @@ struct Known {
     is_lost: bool,
     /// The highest revision in any response so far.
     highest: Revision,
-    /// The etcd cluster that sent the responses so far, and its highest election term in them.
+    /// The etcd cluster that sent the responses so far, and the highest election term in them.
     term: Term,
     own_key: Option<OwnKey>,
     /// `true` if this node regularly rewrites a key of its own, by which it detects lost data.
-    /// While that key is not written yet, `own_key` is `None`.
+    /// `own_key` is `None` until that key is written for the first time.
     has_own_key: bool,
     /// The number of responses so far that contradicted earlier responses.
     doubts: u64,
@@ -142,18 +140,18 @@ const JOINING: Obstacle = Obstacle::new(
     "this node has just joined the fleet or lost its slot, and stores records again within seconds; retry",
 );
 
-/// The conditions that a write must include.
+/// The comparisons that a write of records must include.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Terms {
-    /// The comparisons that the write adds to its own.
+    /// The comparisons to add to the write's own ones.
     pub(super) compare: Vec<Compare>,
     /// The revision of `meta` that these comparisons require.
     pub(super) meta: Revision,
 }
 
 impl KnownFleet {
-    /// Creates the `KnownFleet` of a node or command that has already accepted the fleet's settings
-    /// `agreed`, but has seen no response of the coordinator.
+    /// Creates the knowledge of a node or command that has read and accepted the fleet's agreement
+    /// `agreed`.
     pub(crate) fn agreeing(agreed: AgreedMeta) -> KnownFleet {
         KnownFleet(Mutex::new(Known {
             agreed,
@@ -161,15 +159,14 @@ impl KnownFleet {
         }))
     }
 
-    /// Returns the store revision of the fleet's settings (`meta`) that this node accepted last.
-    /// Returns `None` while this node refuses all work because the coordinator may have lost data.
+    /// Returns the store revision of the agreement that this node last accepted. Returns `None`
+    /// while this node refuses all work because the coordinator may have lost data.
     pub fn meta(&self) -> Option<Revision> {
         let known = self.lock();
         (!known.is_withdrawn).then_some(known.agreed.revision)
     }
 
-    /// Returns the fleet's era as this node last read it. Each `fence-restore` command begins a new
-    /// era.
+    /// Returns the fleet's era as this node last read it. Each fence begins a new era.
     pub(super) fn era(&self) -> FleetEra {
         self.lock().agreed.era
     }
@@ -177,8 +174,8 @@ impl KnownFleet {
     /// Checks that records may be read now.
     ///
     /// # Errors
-    /// Returns the [`Obstacle`] if this node currently refuses all work because the coordinator may
-    /// have lost data, if records are missing, or during an adoption.
+    /// Returns the [`Obstacle`] if the coordinator may have lost data, if records are missing, or
+    /// if an adoption is incomplete.
     pub(super) fn check(&self) -> Result<(), Obstacle> {
         let known = self.lock();
         if known.is_withdrawn {
@@ -192,11 +189,11 @@ impl KnownFleet {
     }
 
     /// Returns the comparisons that a write of records must include now: the revision of the
-    /// fleet's agreement (`meta`), and the revision of this node's own key if it has one.
+    /// agreement, and the revision of this node's own key if it has one.
     ///
     /// # Errors
-    /// Returns the errors of [`KnownFleet::check`], and another [`Obstacle`] before this node has
-    /// written its own key.
+    /// Returns the errors of [`KnownFleet::check`]. Also returns an [`Obstacle`] if this node has
+    /// not written its own key yet.
     pub(super) fn terms(&self, meta: Key) -> Result<Terms, Obstacle> {
         self.check()?;
         let known = self.lock();
@@ -217,29 +214,29 @@ impl KnownFleet {
         })
     }
 
-    /// Returns the highest revision in any response of the coordinator so far. The response to a
-    /// request that is sent now must have at least this revision.
+    /// Returns the highest revision in any response so far. The response to a request that is sent
+    /// now must have at least this revision.
     pub(crate) fn highest(&self) -> Revision {
         self.lock().highest
     }
 
-    /// Returns the etcd cluster that sent the responses so far, and its highest election term in
+    /// Returns the etcd cluster that sent the responses so far, and the highest election term in
     /// them.
     pub(crate) fn term(&self) -> Term {
         self.lock().term
     }
 
-    /// Records the etcd cluster and the election term of a response (`found`). They are compared
-    /// with `asked`, the last known [term](Self::term) when the request was sent.
+    /// Records that a response came from the cluster and election term `found`. `asked` is the
+    /// [term](Self::term) that was known when the request was sent.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the response comes from another cluster, or from an earlier
-    /// election term.
+    /// Returns [`StoreError`] if the response comes from another cluster or from an earlier term.
     pub(super) fn see_term(&self, asked: Term, found: Term) -> Result<(), StoreError> {
         let mut known = self.lock();
         if !known.term.follows(asked) {
-            // An operator ran `fence-restore` after this request was sent, and the node forgot
-            // etcd's former election terms. So the response may be from etcd before its restore.
+            // The fleet was fenced after this request was sent, and the node has forgotten the
+            // terms before the fence. The response may come from etcd before its restore, so it is
+            // not used.
             return Err(lost());
         }
         if !found.follows(asked)
@@ -257,19 +254,18 @@ impl KnownFleet {
     }
 
     /// Records a response with the revision `found`. `asked` is the [highest](Self::highest)
-    /// revision when the request was sent.
+    /// revision that was known when the request was sent.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the response is inconsistent with earlier ones, which means that
-    /// the coordinator was restored from a backup. From then on this node refuses all work until
-    /// the coordinator has been checked again.
+    /// Returns [`StoreError`] if the response contradicts earlier ones, because the coordinator was
+    /// restored from a backup. This node then refuses all work until the coordinator has been
+    /// checked again.
     pub(super) fn see(&self, asked: Revision, found: Revision) -> Result<(), StoreError> {
         self.see_from(asked, asked, found)
     }
 
-    /// Records the response to a write. `found` is the store revision that the write created. It
-    /// must be higher than `asked`, the highest revision that this node knew when it sent the
-    /// write.
+    /// Records the response to a write, which created the store revision `found`. This revision
+    /// must be above `asked`, the highest one that was known when the write was sent.
     ///
     /// # Errors
     /// Returns the errors of [`KnownFleet::see`].
@@ -285,9 +281,8 @@ impl KnownFleet {
     ) -> Result<(), StoreError> {
         let mut known = self.lock();
         if asked > known.highest {
-            // After this request was sent, an operator ran `fence-restore`, and this node lowered
-            // the highest revision it knows. The response may come from etcd before its restore, so
-            // it is not used.
+            // The fleet was fenced after this request was sent, so the highest known revision was
+            // lowered. The response may come from etcd before its restore, so it is not used.
             return Err(lost());
         }
         if found < least {
@@ -299,12 +294,12 @@ impl KnownFleet {
         Ok(())
     }
 
-    /// Checks this node's own key after a refused write, which read the key at the revision `at`
-    /// and returned `found`. Does nothing if this node has no own key.
+    /// Checks this node's own key after a refused write. The write read the key at the revision
+    /// `at` and found `found`. Does nothing if this node has no own key.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the value is neither the acknowledged one nor the one that was
-    /// sent since. In that case another node has the slot, or the coordinator was restored from a
+    /// Returns [`StoreError`] if the stored value is neither the acknowledged one nor the one that
+    /// was sent last. Either another node has the slot, or the coordinator was restored from a
     /// backup. This node then refuses all work until the coordinator has been checked again.
     pub(super) fn see_own_key(
         &self,
@@ -315,8 +310,8 @@ impl KnownFleet {
         let Some(own) = &mut known.own_key else {
             return Ok(());
         };
-        // The response is older than the last acknowledged write of the key that this node
-        // regularly rewrites, so the response shows nothing about that write.
+        // The response is older than the last acknowledged write of this key, so it proves nothing
+        // about that write.
         if at < own.revision {
             return Ok(());
         }
@@ -326,8 +321,8 @@ impl KnownFleet {
                 own.revision = entry.modified;
                 Ok(())
             }
-            // The refused write compared a key that this node no longer rewrites, for example
-            // because the node now has a slot (place in the fleet) and rewrites the slot's key.
+            // The refused write compared a key that this node no longer rewrites. For example, the
+            // node has taken a slot in the meantime.
             Some(entry) if entry.key != own.key => Ok(()),
             Some(_) | None => {
                 known.doubt();
@@ -336,22 +331,21 @@ impl KnownFleet {
         }
     }
 
-    /// Returns the number of the coordinator's responses that contradicted its earlier responses.
-    /// After each of them, the thread that renews this node's slot checks whether the coordinator
-    /// has lost data.
+    /// Returns the number of responses that contradicted earlier ones. After each of them, the
+    /// thread that renews this node's slot checks whether the coordinator has lost data.
     pub(crate) fn doubts(&self) -> u64 {
         self.lock().doubts
     }
 
-    /// Records that this node agrees with the agreement `agreed`, and that the coordinator is at
-    /// `revision`. The response that proved this was consistent with everything known before. When
-    /// its request was sent, the number of [doubts](Self::doubts) was `doubts`. If that number has
+    /// Records that this node accepts the agreement `agreed`, and that the coordinator is at
+    /// `revision`. The response that contained both did not contradict earlier ones. When its
+    /// request was sent, the number of [doubts](Self::doubts) was `doubts`. If that number has
     /// grown since, this node still refuses all work.
     ///
-    /// After a loss of data, a high enough revision alone does not show that the lost data is back.
-    /// Other nodes may have written since, and an operator may have imported records before the
-    /// fence. So this node agrees with the same fleet again only if `meta` has the same revision as
-    /// before the loss. An operator who imports records rewrites `meta` first.
+    /// After a loss of data, a high revision alone does not show that the data is back. Other nodes
+    /// may have written since, and an operator may have imported records before the fence. So this
+    /// node accepts the same fleet again only if `meta` has the same revision as before the loss.
+    /// An operator who imports records rewrites `meta` first.
     pub(crate) fn agree(&self, agreed: AgreedMeta, revision: Revision, doubts: u64) {
         let mut known = self.lock();
         let is_rewritten =
@@ -363,8 +357,8 @@ impl KnownFleet {
         if known.agreed.fleet != agreed.fleet {
             known.term = Term::default();
         }
-        // After a restore of etcd from a backup, `fence-restore` gives the fleet a new name. The
-        // restored etcd may have lower revisions, so forget the highest one seen before.
+        // A fence gives the fleet a new name, usually after a restore of etcd. The restored etcd
+        // may have lower revisions, so forget the highest one.
         known.highest = if known.agreed.fleet == agreed.fleet {
             known.highest.max(revision)
         } else {
@@ -374,20 +368,20 @@ impl KnownFleet {
         known.is_withdrawn = known.doubts != doubts;
     }
 
-    /// Records the key that this node rewrites regularly, and by which it detects lost data. `None`
-    /// before its first write. No other node writes the key unless it takes this node's slot.
+    /// Records the key that this node rewrites regularly to detect lost data, or `None` before its
+    /// first write. Another node writes the key only if it takes this node's slot.
     pub(crate) fn hold(&self, own_key: Option<OwnKey>) {
         let mut known = self.lock();
         (known.own_key, known.has_own_key) = (own_key, true);
     }
 
-    /// `true` if this node has a slot, as far as it knows.
+    /// `true` if this node has a slot, according to the last response.
     pub(super) fn has_slot(&self) -> bool {
         self.lock().own_key.as_ref().is_some_and(|own| own.is_slot)
     }
 
     /// Makes this node refuse all reads and writes of records, because the coordinator has lost
-    /// acknowledged data. The refusal ends when the node accepts the fleet's settings again.
+    /// acknowledged data. The refusal ends when the node accepts the fleet's agreement again.
     pub(crate) fn withdraw(&self) {
         let mut known = self.lock();
         (known.is_withdrawn, known.is_lost) = (true, true);
@@ -477,8 +471,8 @@ mod tests {
             (of(7, 3), of(7, 4), true),
             (of(7, 3), of(7, 2), false),
             (of(7, 3), of(8, 9), false),
-            // The request was sent in term 2, before the election for term 3. Another response has
-            // shown term 3 before this one arrives.
+            // The request was sent in term 2. Before its response arrives, another response has
+            // shown term 3.
             (of(7, 2), of(7, 2), true),
             (Term::default(), of(8, 9), false),
         ] {

@@ -7,12 +7,12 @@ use crate::coordinator::{KeyValue, Range};
 use idmint_records::ledger::{EventId, LedgerId, Link};
 use idmint_storage::{LedgerStore, LedgerSummary, StoreError, StoredAppend};
 
-/// The number of rows in the first read of a ledger's events. It is small, because one row may
-/// contain all events of an append request of the maximum size.
+/// The number of rows in the first read of a ledger's events. It is small, because a single row may
+/// contain the events of a whole append request.
 const COMMITS_READ_FIRST: usize = 8;
 
 /// The maximum number of rows in each later read of a ledger's events. A later read asks for as
-/// many rows as the missing events probably need, judging by the rows that were read so far.
+/// many rows as the missing events probably need, judging by the rows that were read before.
 const COMMITS_READ_MAX: usize = 1_024;
 
 impl LedgerStore for FleetRecords {
@@ -74,8 +74,8 @@ impl LedgerStore for FleetRecords {
                 }
                 Some(_) | None => return Ok(links),
             }
-            // Next, read as many rows as the missing events need, assuming that the rows have as
-            // many events as the rows read so far.
+            // Estimate how many rows the missing events need from the number of events per row so
+            // far.
             let for_each = links.len().div_ceil(found.len()).max(1);
             commits = (count_max - links.len())
                 .div_ceil(for_each)
@@ -112,8 +112,8 @@ impl LedgerStore for FleetRecords {
 }
 
 impl FleetRecords {
-    /// Returns the row that contains the event `id`. If the event is not stored, returns a later
-    /// row of its ledger, or `None` if the ledger has no later row.
+    /// Returns the row that contains the event `id`. If no row contains it, returns the next row of
+    /// its ledger, or `None` after the last row.
     fn row_at(&self, id: EventId) -> Result<Option<KeyValue>, StoreError> {
         let range = Range {
             count_max: 1,
@@ -123,7 +123,8 @@ impl FleetRecords {
     }
 }
 
-/// Limits a range to `count_max` entries. Returns `None` for 0, because etcd would read 0 as "all".
+/// Limits a range to `count_max` entries. Returns `None` for 0, because a limit of 0 means "all" in
+/// etcd.
 fn up_to(count_max: usize, range: Range) -> Option<Range> {
     (count_max > 0).then_some(Range { count_max, ..range })
 }

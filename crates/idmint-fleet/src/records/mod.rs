@@ -14,9 +14,8 @@
 //! ```
 //!
 //! Several nodes write the same rows, so the result of a read may already be outdated. Each write
-//! therefore compares the revision of `meta`, and the revisions of all ledger heads, request keys
-//! and pairs of objects that the write is based on. A write without a response is sent again byte
-//! for byte.
+//! therefore compares the revision of `meta`, and of every ledger head, idempotency key and pair
+//! that the write is based on. A write without a response is sent again byte for byte.
 
 mod adoption;
 mod conjunctions;

@@ -1,4 +1,4 @@
-//! Reads completed requests by their idempotency keys, and removes old request keys.
+//! Reads completed requests by their idempotency keys, and removes old keys.
 
 use super::fleet_records::FleetRecords;
 use super::rows::{request_list_of_bytes, request_of_bytes};
@@ -50,8 +50,8 @@ impl RequestStore for FleetRecords {
         Ok(true)
     }
 
-    /// Returns, in ascending order, the earliest day and the latest three days on which request
-    /// keys were recorded.
+    /// Returns the earliest day and the latest three days on which idempotency keys were recorded,
+    /// in ascending order.
     fn request_days(&self) -> Result<Vec<WrittenDay>, StoreError> {
         let all = self.store.keys.request_days();
         let first = self.day_of_one(Range {
@@ -82,9 +82,9 @@ impl RequestStore for FleetRecords {
 }
 
 impl FleetRecords {
-    /// Removes `list`, a list of expired idempotency keys that were recorded on `day`, and the rows
-    /// of these keys. Keeps the row of a key that was used again on another day. Returns `false` if
-    /// one of the rows was changed first.
+    /// Removes `list`, a list of expired idempotency keys that were recorded on `day`, together
+    /// with the rows of these keys. Keeps the row of a key that was used again on another day.
+    /// Returns `false` if one of the rows was changed first.
     fn forget(
         &self,
         list: &KeyValue,
@@ -109,9 +109,9 @@ impl FleetRecords {
                 transaction.write.push(Write::Delete(entry.key.clone()));
             }
         }
-        // An earlier attempt may have been committed without a response. The next attempt is then
-        // refused, and the result is `false`. The rows are gone nevertheless, and the next cleanup
-        // run continues with the remaining keys.
+        // An earlier attempt may have been committed, although its response was lost. The retry is
+        // then refused, and the result is `false`. The rows are gone nevertheless, and the next
+        // cleanup continues with the remaining keys.
         match self.store.write(transaction, |_| false) {
             Ok(Written::Committed(_)) => Ok(true),
             Ok(Written::Stale) => Ok(false),

@@ -6,13 +6,13 @@ use tracing::{info, warn};
 
 use crate::coordinator::{Member, Space};
 
-/// A flag that shows whether the coordinator has space for more records. Records are refused before
-/// the space is used up, because nodes need the rest for their slots (places in the fleet), without
-/// which they cannot mint ids.
+/// A flag that says whether the coordinator has space for more records. Records are refused before
+/// the space is used up, because nodes need the rest to renew their slots. Without slots they
+/// cannot mint ids.
 #[derive(Debug, Default)]
 pub struct Room {
     /// `true` if no space is left for records. The thread that checks etcd's members writes this
-    /// flag, and every write of records reads it. All accesses are relaxed, because no other data
+    /// flag, and every write of records reads it. Relaxed accesses suffice, because no other data
     /// depends on the flag, and it is never fully up to date.
     is_scarce: AtomicBool,
 }
@@ -23,9 +23,9 @@ impl Room {
         self.is_scarce.load(Ordering::Relaxed)
     }
 
-    /// Updates the flag for missing space from the state of etcd's members, and returns the used
-    /// space and the quota of the fullest member. `configured` is the quota of members that report
-    /// none. If no member responded, returns `None` and keeps the flag.
+    /// Updates the flag from the state of etcd's members. Returns the used space and the quota of
+    /// the fullest member. `configured` is the quota of members that report none. If no member
+    /// responded, returns `None` and keeps the flag.
     pub fn see(&self, members: &[Member], configured: u64) -> Option<Space> {
         let spaces = members
             .iter()
@@ -33,9 +33,9 @@ impl Room {
         let fullest = spaces
             .map(|state| Space::of(state, configured))
             .max_by_key(|space| {
-                // Members with scarce space count as fuller than all other members. Otherwise
-                // compare only the used space, because quotas differ only while an operator is
-                // raising them.
+                // A member with scarce space counts as fuller than one without. Otherwise compare
+                // only the used space, because quotas differ only while an operator is raising
+                // them.
                 (space.is_scarce(), space.used)
             })?;
         let was_scarce = self.is_scarce.swap(fullest.is_scarce(), Ordering::Relaxed);

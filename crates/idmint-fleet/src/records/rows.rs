@@ -12,8 +12,8 @@
 //! conjunction   rank 4, then its report count (`report_count_row`); CRC-32C over version and rank
 //! ```
 //!
-//! The attempt identifies the transaction that wrote the row. A writer that got no response
-//! recognizes its own write by this number.
+//! The attempt identifies the transaction that wrote the row. A writer whose response was lost
+//! recognizes its own write by the attempt.
 
 use idmint_records::conjunction::{Anchor, ExternalId, ReportCount, Tca};
 use idmint_records::ledger::{EventId, EventTime, Head, KeyHash, Link};
@@ -26,12 +26,12 @@ const CRC_LEN: usize = 4;
 /// The size in bytes of an anchor in the row of its pair of objects.
 pub(super) const ANCHOR_LEN: usize = 12;
 
-/// A number that identifies a transaction. If a transaction is sent several times, all its copies
-/// contain the same number.
+/// A number that identifies a transaction. If the transaction is sent several times, all copies
+/// have the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Attempt(pub(super) u128);
 
-/// The appends that one transaction made to one ledger. A commit has at least one append.
+/// The appends of one transaction to one ledger. A commit has at least one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Commit {
     /// The transaction that wrote the row.
@@ -48,7 +48,7 @@ impl Commit {
         self.appends.last().expect("a commit has an append").head()
     }
 
-    /// Returns the events together with their positions in the chain.
+    /// Returns the events with their positions in the chain.
     pub(super) fn links(&self) -> impl Iterator<Item = Link> {
         let ids = self
             .appends
@@ -102,8 +102,8 @@ pub(super) fn ledger_of_bytes(key: &str, bytes: &[u8]) -> Option<LedgerSummary> 
         .then_some(LedgerSummary { genesis, head })
 }
 
-/// Returns the stored value for the events that one transaction appended to a ledger (event chain).
-/// Its checksum covers the content and the last event's id, but not the rest of the key.
+/// Encodes the events that one transaction appended to a ledger. The checksum covers the content
+/// and the id of the last event, but not the rest of the key.
 pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     let mut bytes = commit.attempt.0.to_be_bytes().to_vec();
     bytes.extend(commit.previous.value().to_be_bytes());
@@ -120,8 +120,8 @@ pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     sealed(&commit.head().id.to_string(), bytes)
 }
 
-/// Decodes the events that one transaction appended to a ledger (an event chain). `last` is the id
-/// of the last event. Returns `None` if the value is damaged or of a later version.
+/// Decodes the events that one transaction appended to a ledger. `last` is the id of the last one.
+/// Returns `None` if the value is damaged or of a later version.
 pub(super) fn commit_of_bytes(last: EventId, bytes: &[u8]) -> Option<Commit> {
     let mut rest = opened(&last.to_string(), bytes)?;
     let attempt = Attempt(u128::from_be_bytes(take(&mut rest)?));
@@ -158,8 +158,8 @@ pub(super) fn request_to_bytes(key: &str, done: &DoneRequest) -> Vec<u8> {
     )
 }
 
-/// Decodes the request with the key hash `hash` from the value that is stored under `key`. Returns
-/// `None` if the value is damaged or of a later version.
+/// Decodes the request with this key hash from the value that is stored under `key`. Returns `None`
+/// if the value is damaged or of a later version.
 pub(super) fn request_of_bytes(key: &str, hash: KeyHash, bytes: &[u8]) -> Option<DoneRequest> {
     let mut content = opened(key, bytes)?;
     let done = DoneRequest {
@@ -170,7 +170,7 @@ pub(super) fn request_of_bytes(key: &str, hash: KeyHash, bytes: &[u8]) -> Option
     content.is_empty().then_some(done)
 }
 
-/// Returns the value to store under `key` for a list of request keys.
+/// Returns the value to store under `key` for a list of idempotency keys.
 pub(super) fn request_list_to_bytes(key: &str, hashes: &[KeyHash]) -> Vec<u8> {
     sealed(
         key,
@@ -181,8 +181,8 @@ pub(super) fn request_list_to_bytes(key: &str, hashes: &[KeyHash]) -> Vec<u8> {
     )
 }
 
-/// Decodes a list of request keys, which may be empty, from the value that is stored under `key`.
-/// Returns `None` if the value is damaged or of a later version.
+/// Decodes a list of idempotency keys, which may be empty, from the value that is stored under
+/// `key`. Returns `None` if the value is damaged or of a later version.
 pub(super) fn request_list_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<KeyHash>> {
     let (hashes, []) = opened(key, bytes)?.as_chunks::<16>() else {
         return None;
@@ -195,8 +195,7 @@ pub(super) fn request_list_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<KeyHa
     )
 }
 
-/// Returns the value to store under `key` for the anchors (first reports of conjunctions) of a pair
-/// of objects.
+/// Returns the value to store under `key` for the anchors of a pair of objects.
 pub(super) fn pair_to_bytes(key: &str, attempt: Attempt, anchors: &[Anchor]) -> Vec<u8> {
     let mut content = attempt.0.to_be_bytes().to_vec();
     for Anchor { tca, rank } in anchors {
@@ -206,8 +205,8 @@ pub(super) fn pair_to_bytes(key: &str, attempt: Attempt, anchors: &[Anchor]) -> 
     sealed(key, content)
 }
 
-/// Decodes the anchors of a pair of objects (the first reports of their close approaches) from the
-/// value that is stored under `key`. Returns `None` if the value is damaged or of a later version.
+/// Decodes the anchors of a pair of objects from the value that is stored under `key`. Returns
+/// `None` if the value is damaged or of a later version.
 pub(super) fn pair_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<Anchor>> {
     let mut content = opened(key, bytes)?;
     let _attempt: [u8; 16] = take(&mut content)?;
@@ -224,9 +223,9 @@ pub(super) fn pair_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<Anchor>> {
     anchors.iter().map(anchor).collect()
 }
 
-/// Returns the value to store under `key` for a conjunction (a close approach): its report count,
-/// and the rank of its anchor among the first reports of the same objects. The count has its own
-/// checksum, because a damaged count may be ignored.
+/// Returns the value to store under `key` for a conjunction. `rank` is the rank of its anchor among
+/// the anchors of the same pair. The report count has its own checksum, because a damaged count may
+/// be ignored.
 pub(super) fn conjunction_to_bytes(
     key: &str,
     rank: u32,
@@ -241,32 +240,31 @@ pub(super) fn conjunction_to_bytes(
     bytes
 }
 
-/// Decodes the rank of an anchor (the first report of a conjunction) and its report count from the
-/// value that is stored under `key`. Returns `None` if the rank is damaged or of a later version.
-/// If only the report count cannot be decoded, returns the rank without a count.
+/// Decodes the rank of a conjunction's anchor, and the report count, from the value that is stored
+/// under `key`. Returns `None` if the rank is damaged or of a later version. If only the report
+/// count is damaged, returns the rank without a count.
 pub(super) fn conjunction_of_bytes(key: &str, bytes: &[u8]) -> Option<(u32, Option<ReportCount>)> {
     let (rank, report_count) = bytes.split_at_checked(1 + 4 + CRC_LEN)?;
     let rank = u32::from_be_bytes(opened(key, rank)?.try_into().ok()?);
     Some((rank, report_count_row::from_bytes(report_count)))
 }
 
-/// `true` if the row `bytes` of a conjunction is not damaged: the checksum of its anchor is right.
-/// If such a row cannot be decoded, a later version of this program has written it.
+/// `true` if the row `bytes` of a conjunction has a valid checksum of its anchor. If such a row
+/// cannot be decoded, a later version of this program has written it.
 ///
 /// The anchor and the report count have a checksum each. The length of a later version's anchor is
-/// unknown, so any beginning of the row can be the anchor.
+/// unknown, so the function tries every length.
 pub(super) fn is_whole_conjunction(key: &str, bytes: &[u8]) -> bool {
     (1 + CRC_LEN..=bytes.len()).any(|len| is_whole(key, &bytes[..len]))
 }
 
-/// Returns the value to store under `key` for the external ids of an anchor, the first report of a
-/// conjunction.
+/// Returns the value to store under `key` for the external ids of an anchor.
 pub(super) fn externals_to_bytes(key: &str, externals: &[ExternalId]) -> Vec<u8> {
     sealed(key, externals_row::to_bytes(externals))
 }
 
-/// Decodes the external ids of an anchor (the first report of a conjunction) from the value that is
-/// stored under `key`. Returns `None` if the value is damaged or of a later version.
+/// Decodes the external ids of an anchor from the value that is stored under `key`. Returns `None`
+/// if the value is damaged or of a later version.
 pub(super) fn externals_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<ExternalId>> {
     externals_row::from_bytes(opened(key, bytes)?)
 }
@@ -281,8 +279,7 @@ pub(super) fn sealed(key: &str, content: Vec<u8>) -> Vec<u8> {
 }
 
 /// Returns the content of a row that [`sealed`] made for `key`. Returns `None` if the row is
-/// damaged or was written by a later version of this program. [`is_whole`] distinguishes these two
-/// cases.
+/// damaged or of a later version. [`is_whole`] distinguishes these two cases.
 pub(super) fn opened<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (content, _) = bytes.split_last_chunk::<CRC_LEN>()?;
     content
@@ -290,11 +287,12 @@ pub(super) fn opened<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
         .filter(|_| is_whole(key, bytes))
 }
 
-/// `true` if the checksum of the row that is stored under `key` is right. If such a row cannot be
+/// `true` if the row that is stored under `key` has a valid checksum. If such a row cannot be
 /// decoded, a later version of this program has written it.
 pub(super) fn is_whole(key: &str, bytes: &[u8]) -> bool {
-    // The checksum covers the content and the key, but for events of a ledger only the key's last
-    // part, the last event's id. The row's kind is unknown here, so accept both.
+    // The checksum covers the content and the key. But for events of a ledger, it covers only the
+    // last part of the key, which is the last event's id. The kind of the row is unknown here, so
+    // accept both.
     let names = [Some(key), key.rsplit('/').next()];
     let Some((content, crc)) = bytes.split_last_chunk::<CRC_LEN>() else {
         return false;

@@ -1,5 +1,4 @@
-//! Reads and writes records in the store that all nodes share, and translates the errors of that
-//! store.
+//! Reads and writes records in the store that all nodes share, and translates its errors.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,40 +17,40 @@ use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::Pair;
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
-/// The maximum number of comparisons, and of operations, in a transaction. etcd accepts 128, of
-/// which two are reserved for comparing the fleet's settings (`meta`) and this node's own key.
+/// The maximum number of comparisons, and of operations, in a transaction. etcd accepts 128. Two
+/// are reserved to compare the agreement and this node's own key.
 pub(super) const OPERATIONS_MAX: usize = 126;
 
 /// The maximum estimated size of a transaction that adds records, in bytes. etcd accepts 1.5 MiB.
-/// The rest leaves room for deletions, so that a pair of objects with a full row can shrink.
+/// The difference is needed for deletions, so that a pair with a full row can shrink.
 pub(super) const BYTES_MAX: usize = 1_400_000;
 
-/// The maximum [size](Transaction::size) of a transaction, in bytes. The rest of etcd's limit is
-/// for comparing the fleet's settings and this node's own key.
+/// The maximum [size](Transaction::size) of a transaction, in bytes. The difference to etcd's limit
+/// is needed to compare the agreement and this node's own key.
 const SIZE_MAX: usize = REQUEST_BYTES_MAX - 4_000;
 
-/// The maximum number of times that the same transaction is sent before its outcome counts as
-/// unknown. Each attempt takes about one second at most, so callers do not wait too long.
+/// The maximum number of times that a transaction is sent before its outcome counts as unknown.
+/// Each attempt takes at most about a second, which limits the wait of callers.
 const SENT_MAX: u32 = 6;
 
-/// The pause between two attempts to send a transaction. All pauses together are longer than etcd
-/// needs to elect a leader.
+/// The pause between two attempts. All pauses together are longer than etcd needs to elect a
+/// leader.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// The maximum time from sending a request until its response is journalled. Later responses are
-/// not returned to callers. If a coordinator was lost, an operator waits at least this long before
-/// using the journals. From then on, the journals contain everything that callers have received or
-/// will receive from the lost coordinator.
+/// The maximum time from sending a request until its response is journalled. A later response is
+/// not returned to the caller. After the coordinator was lost, an operator waits at least this long
+/// before using the journals. Then the journals contain everything that callers have received, or
+/// will receive, from the lost coordinator.
 pub const JOURNALLED_WITHIN: Duration = Duration::from_millis(1_500);
 
-/// The reason why records are refused when three quarters of etcd's space quota are used up.
+/// The error for new records while three quarters of etcd's space quota are used up.
 pub(super) const NO_ROOM: Obstacle = Obstacle::new(
     FailureKind::Full,
     "etcd has used three quarters of its quota, and the rest is for slots; compact and defragment etcd, or raise its quota and etcd.quota",
 );
 
-// etcd's refusals `DENIED` and `REFUSED` have the kind `Unreachable`, so that the node keeps
-// running. A restart does not help if permissions are missing or a request is too large.
+// `DENIED` and `REFUSED` have the kind `Unreachable`, so that the node keeps running. A restart
+// would not help if permissions are missing or a request is too large.
 const DENIED: Obstacle = Obstacle::new(
     FailureKind::Unreachable,
     "etcd refuses the credentials of this node; correct etcd.user, etcd.password_file or etcd.certificate",
@@ -62,7 +61,7 @@ const REFUSED: Obstacle = Obstacle::new(
     "etcd refused the request; the log of the node has the reason",
 );
 
-/// The reason why a row cannot grow. Its kind is `Full`, so that the node keeps running.
+/// The error if a row cannot grow any more. Its kind is `Full`, so that the node keeps running.
 const ROW_FULL: Obstacle = Obstacle::new(
     FailureKind::Full,
     "a pair of objects has as many conjunctions as fit into etcd, about 116 000; conjunction.retention deletes old ones; the log names the pair",
@@ -78,34 +77,36 @@ const PAUSED: Obstacle = Obstacle::new(
     "this process was paused after etcd answered, and etcd may have been restored since; retry",
 );
 
-/// The store that all nodes of a fleet share, with the keys of this fleet, and with the fleet's
-/// settings and revisions as this node last saw them.
+/// The store that all nodes of a fleet share, with the keys of this fleet. Also contains this
+/// node's knowledge of the fleet's agreement and revisions.
 #[derive(Debug)]
 pub(super) struct SharedStore {
     coordinator: Arc<dyn Coordinator>,
     pub(super) keys: Keys,
     known: Arc<KnownFleet>,
-    /// The reason why the last request failed, if later requests are expected to fail as well. With
-    /// this reason, callers are refused at once instead of waiting for a coordinator that does not
+    /// The reason why the last request failed, if later requests are expected to fail as well.
+    /// Callers are then refused at once, instead of waiting for a coordinator that does not
     /// respond.
     failure: Mutex<Option<Obstacle>>,
-    /// `false` if the last read found no hold on numbers (a stop of all series). Written by
-    /// `FleetRecords::reads_hold`, and set by a draft that finds a hold. Relaxed, because the flag
-    /// only saves a read. Each transaction that issues numbers compares the hold anyway.
+    /// `false` if the last read found no hold, which would stop all series. Written by
+    /// `FleetRecords::reads_hold`, and set by a draft that finds a hold. Relaxed accesses suffice,
+    /// because the flag only saves a read: each transaction that issues numbers compares the hold
+    /// anyway.
     pub(super) may_hold: AtomicBool,
-    /// The result of the last read of the hold on numbers (a stop of all series after a restore),
-    /// or `None` before the first read. This node's readiness response reports the hold.
+    /// The result of the last read of the hold, or `None` before the first read. The readiness
+    /// response of this node reports the hold.
     pub(super) hold_seen: Mutex<Option<HoldSeen>>,
 }
 
-/// The result of a read of the hold on numbers. The operator's command `fence-restore` sets the
-/// hold after a restore, so that no numbers are issued until an operator ends it.
+/// The result of a read of the hold. A fence after a restore sets the hold, so that no numbers are
+/// issued until an operator ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HoldSeen {
-    /// The fleet's era (the time since the last `fence-restore` command) at this read. Only that
-    /// command sets a hold, and it begins a new era. So in a later era, `is_held` is outdated.
+    /// The fleet's era at this read. Only a fence sets a hold, and each fence begins a new era. So
+    /// in a later era, `is_held` is outdated.
     pub(super) era: FleetEra,
-    /// `true` if all series were stopped after a restore, and not resumed all at once.
+    /// `true` if there was a hold, and no operator had ended it for all series. Series that were
+    /// resumed one by one do not change this flag.
     pub(super) is_held: bool,
     /// The time at which the read of the hold was sent.
     pub(super) at: Asked,
@@ -122,17 +123,16 @@ impl Asked {
     }
 }
 
-/// The outcome of a transaction.
+/// The outcome of a transaction whose response arrived.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// The transaction was committed. The value is the time at which the transaction was sent, or
-    /// sent again for the last time.
+    /// The transaction was committed. The value is the time of the last attempt to send it.
     Committed(Asked),
     /// A comparison failed, so no write was done.
     Stale,
 }
 
-/// The error of a transaction that was not committed, or whose outcome is unknown.
+/// The error of a transaction that was not committed or whose outcome is unknown.
 #[derive(Debug)]
 pub(super) enum NotWritten {
     /// The transaction was certainly not committed.
@@ -157,14 +157,14 @@ impl SharedStore {
         }
     }
 
-    /// Returns the reason why records can currently be neither read nor written, or `None` if
-    /// records can be read.
+    /// Returns the reason why records can be neither read nor written now, or `None` if they can be
+    /// read.
     pub(super) fn obstacle(&self) -> Option<Obstacle> {
         self.known.check().err().or(*self.failure())
     }
 
-    /// Returns the reason why records cannot be written now, or `None` if records can be written.
-    /// Records that cannot be written may still be readable.
+    /// Returns the reason why records cannot be written now, or `None` if they can. They may still
+    /// be readable.
     pub(super) fn write_obstacle(&self) -> Option<Obstacle> {
         self.known.terms(self.keys.meta()).err()
     }
@@ -173,8 +173,7 @@ impl SharedStore {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the fleet's era as this node last read it. A new era begins when an operator runs
-    /// `fence-restore` after a restore.
+    /// Returns the fleet's era as this node last read it. Each fence begins a new era.
     pub(super) fn era(&self) -> FleetEra {
         self.known.era()
     }
@@ -184,12 +183,12 @@ impl SharedStore {
         Asked(self.coordinator.time())
     }
 
-    /// Checks that this node's journal received a response soon enough after the request was sent
-    /// at `asked`. Call this right after writing the response to the journal.
+    /// Checks that a response was journalled soon enough after its request was sent at `asked`.
+    /// Call this right after writing the response to the journal.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the response took longer than [`JOURNALLED_WITHIN`], because this
-    /// process was suspended in the meantime.
+    /// Returns [`StoreError`] if more than [`JOURNALLED_WITHIN`] has passed, because this process
+    /// was suspended in the meantime.
     pub(super) fn check_in_time(&self, asked: Asked) -> Result<(), StoreError> {
         if asked.age(self.asking()) <= JOURNALLED_WITHIN {
             return Ok(());
@@ -233,12 +232,13 @@ impl SharedStore {
         Ok(self.read_range(Range::one(key))?.pop())
     }
 
-    /// Returns the time that counts as now when the age of stored data is computed. `now` is the
-    /// reading of this node's clock.
+    /// Returns the time from which the age of stored data is counted. `now` is the reading of this
+    /// node's clock.
     ///
-    /// The result is the median of the clock readings that slot holders have written, or `now` if
-    /// that is earlier. The lower of two middle readings counts as the median. Returns `None` while
-    /// this node has no slot, because it may have been refused a slot for its wrong clock.
+    /// The result is the median of the clock readings that the holders of slots have written, or
+    /// `now` if that is earlier. With an even number of readings, the lower one of the two middle
+    /// readings counts. Returns `None` while this node has no slot, because a wrong clock may be
+    /// the reason for that.
     ///
     /// # Errors
     /// Returns the errors of [`SharedStore::read`].
@@ -267,9 +267,9 @@ impl SharedStore {
 
     /// Commits a transaction if its comparisons hold and the fleet's agreement has not changed.
     ///
-    /// If no response arrives, the same transaction is sent again. If a later attempt is refused,
-    /// an earlier attempt may have been committed. `is_ours` decides whether it was, from the
-    /// entries that the refused attempt found.
+    /// If no response arrives, the same transaction is sent again. If the retry is refused, an
+    /// earlier copy may have been committed. `is_ours` decides that from the entries that the retry
+    /// has read.
     ///
     /// # Errors
     /// Returns [`NotWritten`] if the transaction was not committed, or if its outcome is unknown.
@@ -299,8 +299,8 @@ impl SharedStore {
             }
             let (asked, highest, term) = (self.asking(), self.known.highest(), self.known.term());
             match self.coordinator.commit(&transaction) {
-                // Each write creates a new revision, so the response must have a higher revision
-                // than all earlier responses.
+                // Each write creates a new revision, so its response must have a higher revision
+                // than any earlier response.
                 Ok(Outcome::Committed(written)) => {
                     self.known
                         .see_written(highest, written.revision)
@@ -324,11 +324,9 @@ impl SharedStore {
                     return self.refused(&terms, &snapshot).map_err(refused);
                 }
                 Err(CoordinatorError::NoAnswer(_)) => is_unanswered = true,
-                // This attempt was not sent, but an earlier attempt may still be in transit, so try
-                // again.
+                // This attempt was not sent, but an earlier one may still be in transit. Try again.
                 Err(CoordinatorError::NotSent(_)) if is_unanswered => {}
-                // This attempt was certainly not applied, but an earlier attempt may have been
-                // applied.
+                // This attempt was certainly not done, but an earlier one may have been.
                 Err(error) if is_unanswered => {
                     return Err(NotWritten::Unknown(self.note_failure(&error)));
                 }
@@ -339,9 +337,8 @@ impl SharedStore {
         Err(NotWritten::Unknown(self.note_failure(&error)))
     }
 
-    /// Commits a transaction whose writes may get lost without harm. Returns `false` if a compared
-    /// row has changed. Another node may have changed it, or an earlier attempt whose response was
-    /// lost.
+    /// Commits a transaction whose loss does no harm. Returns `false` if a compared row has
+    /// changed, either by another node or by an earlier attempt whose response was lost.
     pub(super) fn write_what_may_be_lost(
         &self,
         transaction: Transaction,
@@ -355,8 +352,8 @@ impl SharedStore {
         }
     }
 
-    /// Returns the error for a transaction that is too long although it has only one long row. The
-    /// error names this row.
+    /// Returns the error for a transaction that is too long even with a single long row. The error
+    /// names this row.
     pub(super) fn too_long(&self, transaction: &Transaction) -> StoreError {
         let rows = transaction.write.iter().filter_map(|write| match write {
             Write::Put { key, value, .. } => Some((value.len(), key)),
@@ -377,9 +374,9 @@ impl SharedStore {
         StoreError::because(ROW_FULL, text)
     }
 
-    /// Returns [`Written::Stale`] if a transaction was refused because another write came first.
-    /// Returns an error if the fleet's shared settings (`meta`) have changed, or if the key that
-    /// this node regularly rewrites shows that its slot or the coordinator's data is lost.
+    /// Returns [`Written::Stale`] if another write came first. Returns an error if the agreement
+    /// has changed, or if this node's own key shows that its slot or the coordinator's data is
+    /// lost.
     fn refused(&self, terms: &Terms, snapshot: &Snapshot) -> Result<Written, StoreError> {
         self.note(());
         let (_, found) = snapshot
@@ -426,13 +423,13 @@ impl SharedStore {
     }
 }
 
-/// `true` if etcd does not refuse the transaction for its size.
+/// `true` if the transaction is small enough for etcd.
 pub(super) fn fits(transaction: &Transaction) -> bool {
     transaction.size() <= SIZE_MAX
 }
 
-/// Returns the clock reading of the node that wrote `horizon`, the record of a slot's reserved
-/// time. Returns `None` if the record cannot be decoded.
+/// Returns the clock reading in a slot's horizon record. Returns `None` if the record cannot be
+/// decoded.
 fn clock_of(horizon: &KeyValue) -> Option<UnixNanos> {
     #[derive(Deserialize)]
     struct Shown {
@@ -447,12 +444,12 @@ pub(super) fn unreadable(key: &str, value: &[u8]) -> StoreError {
     of_checksum(is_whole(key, value), key)
 }
 
-/// Returns the error for an undecodable row of a conjunction (a close approach of two objects).
+/// Returns the error for a row of a conjunction that cannot be decoded.
 pub(super) fn unreadable_conjunction(key: &str, value: &[u8]) -> StoreError {
     of_checksum(is_whole_conjunction(key, value), key)
 }
 
-/// Returns the error for a row that cannot be decoded. If the checksum is right, a later version
+/// Returns the error for a row that cannot be decoded. If its checksum is valid, a later version
 /// wrote the row. Otherwise the row is damaged.
 fn of_checksum(is_whole: bool, key: &str) -> StoreError {
     match is_whole {
@@ -461,8 +458,7 @@ fn of_checksum(is_whole: bool, key: &str) -> StoreError {
     }
 }
 
-/// Returns the error message for a value that is intact but was written by a later version of this
-/// program.
+/// Returns the error message for an intact value that a later version of this program has written.
 pub(crate) fn written_later(what: &str) -> String {
     format!(
         "{what} was written by a later version of this program: start that version, or a later one, on every node of the fleet"

@@ -21,16 +21,16 @@ use idmint_storage::StoreError;
 use idmint_storage::rows::append_row;
 use idmint_storage::{DoneRequest, LedgerSummary, RecordPlan, StoredAppend, WrittenDay};
 
-/// The assumed size in bytes of a row with the anchors (first reports of conjunctions) of a pair of
-/// objects, unless the row is known to be longer. This size is enough for about a thousand anchors.
+/// The assumed size in bytes of a row with the anchors of a pair, unless the row is known to be
+/// longer. It is enough for about a thousand anchors.
 pub(super) const PAIR_LEN: usize = 12_000;
 
-/// The maximum number of request keys that a transaction records, with a list of them for each day.
-/// The number is limited because one transaction deletes an expired list and all of its keys.
+/// The maximum number of idempotency keys that a transaction records. They are listed by day, and
+/// one transaction must be able to delete such a list together with all its keys.
 pub(super) const REQUESTS_MAX: usize = 100;
 
-/// Returns how many plans, counted from the first one, fit into one transaction. The result is at
-/// least 1, unless `plans` is empty. `pair_len` returns the size of the row of a pair of objects.
+/// Returns how many of the first plans fit into one transaction. The result is at least 1, unless
+/// `plans` is empty. `pair_len` returns the size of a pair's row.
 pub(super) fn fitting(plans: &[RecordPlan], pair_len: impl Fn(&str, Pair) -> usize) -> usize {
     let mut need = Need::default();
     let fits = plans.iter().take_while(|plan| {
@@ -40,7 +40,7 @@ pub(super) fn fitting(plans: &[RecordPlan], pair_len: impl Fn(&str, Pair) -> usi
     fits.count().max(plans.len().min(1))
 }
 
-/// An estimate of the operations and bytes that a transaction needs for a list of records to write.
+/// An estimate of the operations and bytes that a transaction needs for a list of plans.
 #[derive(Default)]
 struct Need<'a> {
     ledgers: BTreeSet<LedgerId>,
@@ -95,11 +95,11 @@ pub(super) struct TransactionDraft<'a> {
     requests: BTreeMap<KeyHash, OfRequest>,
     pairs: BTreeMap<(String, Pair), OfPair>,
     numbers: NumberDraft,
-    /// The last stored rows before the new events and numbers, and before the closing of series.
+    /// The stored rows that directly precede the new events, numbers and closings of series.
     predecessors: Vec<KeyValue>,
 }
 
-/// The stored state of a ledger, and the appends of the transaction.
+/// The stored state of a ledger, and the appends that the transaction adds to it.
 struct OfLedger {
     revision: Revision,
     before: Option<LedgerSummary>,
@@ -107,16 +107,16 @@ struct OfLedger {
     appends: Vec<StoredAppend>,
 }
 
-/// The request that is stored under an idempotency key (`before`), and the request that the
-/// transaction stores under this key (`done`).
+/// The request that is stored under an idempotency key (`before`), and the one that the transaction
+/// stores under it (`done`).
 struct OfRequest {
     revision: Revision,
     before: Option<DoneRequest>,
     done: Option<DoneRequest>,
 }
 
-/// The anchors (first reports of conjunctions) that a pair of objects has after the transaction.
-/// Those that the transaction adds are the last `new` entries of `anchors`.
+/// The anchors of a pair of objects after the transaction. The last `new` of them are added by the
+/// transaction.
 struct OfPair {
     revision: Revision,
     anchors: Vec<Anchor>,
@@ -125,8 +125,8 @@ struct OfPair {
 
 impl<'a> TransactionDraft<'a> {
     /// Reads the rows that the plans are based on. Also reads the rows that directly precede the
-    /// new events and numbers, unless the journal already has them. `lacks` returns `true` for the
-    /// key of a row that the journal may lack.
+    /// new events and numbers, if the journal may lack them. `lacks` returns `true` for the key of
+    /// such a row.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the rows cannot be read.
@@ -223,9 +223,9 @@ impl<'a> TransactionDraft<'a> {
         Ok(round)
     }
 
-    /// Adds a plan to this draft of a transaction. Returns `false` if the plan is based on outdated
-    /// rows, or if its series is stopped after a restore and the plan neither resumes the series nor
-    /// declares a number void. The draft must then not be committed.
+    /// Adds a plan to this draft. Returns `false` if the plan is based on outdated rows. Also
+    /// returns `false` if its series is held, unless the plan resumes the series or voids a number.
+    /// The draft must then not be committed.
     #[must_use]
     pub(super) fn add(&mut self, plan: &RecordPlan) -> bool {
         match plan {
@@ -255,7 +255,7 @@ impl<'a> TransactionDraft<'a> {
         let Some(mark) = plan.mark else { return true };
         let of_request = self.requests.get_mut(&mark.key).expect("its key was read");
         of_request.done = DoneRequest::of(&RecordPlan::Append(plan.clone()));
-        // The plan is valid only if no other request has been recorded under the same request key.
+        // The plan is valid only if its idempotency key is still unused.
         of_request.before.is_none()
     }
 
@@ -339,8 +339,9 @@ impl<'a> TransactionDraft<'a> {
         transaction
     }
 
-    /// Returns the stored rows just before the new events and numbers, the last rows of series to
-    /// close, and rows with forms of numbers, except journalled rows that were not read again.
+    /// Returns the stored rows that directly precede the new events, numbers and closings of
+    /// series, and the rows with forms of numbers. Rows that the journal already has are left out
+    /// if they were not read.
     pub(super) fn predecessors(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.predecessors
             .iter()
@@ -379,9 +380,9 @@ impl<'a> TransactionDraft<'a> {
     }
 }
 
-/// Returns the rows of a transaction to write to this node's journal after the commit: events,
-/// anchors (first reports of close approaches), numbers and their forms, void numbers and closed
-/// series. All other rows can be derived from these. Deletions are not journalled.
+/// Returns the rows of a transaction that are journalled after its commit: events, anchors, numbers
+/// and their forms, void numbers and closed series. All other rows can be derived from these.
+/// Deletions are not journalled.
 pub(super) fn journalled<'t>(
     keys: &'t Keys,
     transaction: &'t Transaction,
@@ -410,7 +411,7 @@ fn is_closed(keys: &Keys, key: &str, value: &[u8]) -> bool {
     summary.is_some_and(|summary| summary.closed.is_some())
 }
 
-/// Returns, for each ledger (event chain), the key of its last event row before the transaction.
+/// Returns, for each ledger, the key of its last row of events before the transaction.
 fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
     let mut seen = BTreeSet::new();
     let head_before = |plan: &RecordPlan| match plan {
@@ -426,9 +427,9 @@ fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
     plans.iter().filter_map(head_before).collect()
 }
 
-/// `true` if a transaction was committed when it was sent before, although it was refused the last
-/// time. In that case `stored` has a row with exactly the bytes that the transaction writes. No
-/// other transaction writes the same bytes, because they contain its number ([`Attempt`]).
+/// `true` if an earlier copy of a refused transaction was committed. Then `stored` has a row with
+/// exactly the bytes that the transaction writes. No other transaction writes the same bytes,
+/// because they contain its number ([`Attempt`]).
 pub(super) fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     let is_written = |entry: &KeyValue| {
         let is_it = |write: &Write| matches!(write, Write::Put { key, value, .. } if (key, value) == (&entry.key, &entry.value));

@@ -19,18 +19,17 @@ use idmint_records::ledger::{EventId, Head, KeyHash, LedgerId};
 use idmint_storage::samples::{append, at, create, plan};
 use idmint_storage::{LedgerStore, Namespace, RecordPlan, RecordStore, RequestStore, WrittenDay};
 
-/// The connection between a node's records and the coordinator. The connection may lose requests
-/// and responses.
+/// The connection between a node's records and the coordinator. It may lose requests and responses.
 struct Way {
     store: Arc<MemoryCoordinator>,
     dice: Mutex<Dice>,
-    /// The highest revision shown to the node so far, to hide lower ones. Used only with
-    /// [`Mistake::LooksAtNoRevision`].
+    /// The highest revision that the node has seen so far. Used only with
+    /// [`Mistake::LooksAtNoRevision`], to hide lower revisions from the node.
     told: Mutex<Revision>,
     mistake: Mistake,
 }
 
-/// Returns a node's records in the simulated store.
+/// Returns a node's record store on top of the simulated coordinator.
 pub(super) fn records_on(
     store: &Arc<MemoryCoordinator>,
     known: &Arc<KnownFleet>,
@@ -54,8 +53,8 @@ pub(super) fn records_on(
     )
 }
 
-/// Returns a record store for checks that read the coordinator directly, and not as one of the
-/// simulated nodes.
+/// Returns a record store for checks. It reads the coordinator directly, not through a simulated
+/// node.
 fn all_records(store: &Arc<MemoryCoordinator>) -> FleetRecords {
     let coordinator = Arc::clone(store) as Arc<dyn Coordinator>;
     let namespace = Namespace::parse("simulation").expect("a name");
@@ -75,8 +74,9 @@ impl Way {
             return snapshot;
         }
         let mut told = self.told.lock().expect("no holder of this lock panics");
-        // With this mistake, a record store misses lower revisions of a restored coordinator.
-        // Simulate that by raising the revision in each response above all earlier ones.
+        // A record store with this mistake does not notice the lower revisions of a restored
+        // coordinator. Simulate that by raising the revision in each response above all earlier
+        // ones.
         *told = snapshot.revision.max(told.next());
         Snapshot {
             revision: *told,
@@ -133,19 +133,19 @@ impl Coordinator for Way {
     fn wait(&self, _pause: Duration) {}
 }
 
-/// The number of ledgers (event chains) that the simulation creates first, each dated on another
-/// day. It is one more than the number of days for which idempotency keys are kept.
+/// The number of ledgers that the simulation creates first, each dated on a different day. It is
+/// one more than the number of days for which idempotency keys are kept.
 const LEDGERS: usize = 4;
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
 
-/// The ledgers of a run, and what callers know about them.
+/// The ledgers of a run, and what callers know of them.
 #[derive(Debug, Default)]
 pub(super) struct Ledgers {
     /// The last acknowledged event of each ledger.
     acknowledged: BTreeMap<LedgerId, Head>,
-    /// The request keys of all appends that were acknowledged in this run, each with the last event
-    /// of its append.
+    /// The idempotency keys of all acknowledged appends of this run, each with the last event of
+    /// its append.
     answered: Vec<(KeyHash, EventId)>,
     keys: u128,
     pub(super) appended: u64,
@@ -155,9 +155,9 @@ pub(super) struct Ledgers {
 }
 
 impl Ledgers {
-    /// Simulates that a caller repeats a random acknowledged append. The run is shorter than the 24
-    /// hours for which request keys are kept, so the append's key must still be known, except after
-    /// a loss of data that this node cannot detect (`is_carried`).
+    /// Simulates a caller that repeats a random acknowledged append. Idempotency keys are kept for
+    /// 24 hours, and the run is shorter. So the key must still be known, unless data was lost and
+    /// this node cannot detect the loss (`is_carried`).
     ///
     /// # Errors
     /// Returns an error if the key is no longer known, because the events would be appended twice.
@@ -186,8 +186,8 @@ impl Ledgers {
         Ok(())
     }
 
-    /// Forgets all acknowledged appends that are missing after a restore without journals (the
-    /// nodes' copies of their commits). The simulated callers learn of the loss, so it is no error.
+    /// Forgets the acknowledged appends that are missing after a restore without journals. The
+    /// simulated callers are told of this loss, so it is no error.
     pub(super) fn lose(&mut self, store: &Arc<MemoryCoordinator>) {
         let records = all_records(store);
         let there = |ledger: &LedgerId| records.head(*ledger).expect("memory answers");
@@ -217,7 +217,7 @@ impl Ledgers {
         }
     }
 
-    /// Removes old request keys, like a node whose clock shows `now`.
+    /// Removes old idempotency keys at a node whose clock shows `now`.
     pub(super) fn forget(
         &mut self,
         records: &FleetRecords,
@@ -236,8 +236,8 @@ impl Ledgers {
     }
 
     /// Reads a ledger and appends to it at one node. `is_carried` is `true` if the coordinator has
-    /// lost data, but later writes have raised its revision to the revision that the node had seen,
-    /// so that no read by the node can detect the loss.
+    /// lost data, but later writes have raised its revision as high as the node had seen it. No
+    /// read by the node can then detect the loss.
     ///
     /// # Errors
     /// Returns an error if the response contradicts an acknowledged append.
@@ -251,7 +251,7 @@ impl Ledgers {
         self.keys += 1;
         let micros = now.get() / 1_000;
         if self.acknowledged.len() < LEDGERS {
-            // Create the ledgers on different days, the last one today.
+            // Create the ledgers on consecutive days, the last one today.
             let days_ago = u64::try_from(LEDGERS - 1 - self.acknowledged.len()).expect("few");
             let micros = micros - days_ago * DAY_MICROS;
             let genesis = plan(
@@ -307,13 +307,13 @@ impl Ledgers {
     }
 }
 
-/// `true` if this is the key that a node without a slot (place in the fleet) rewrites regularly.
+/// `true` if this is the waiting key of a node, which it rewrites while it has no slot.
 pub(super) fn is_waiting(key: &str) -> bool {
     key.contains("/waiting/")
 }
 
-/// Removes all idempotency keys if the run's first day ended at least 24 hours before `now`, like a
-/// node that finds expired keys by its own clock alone. That clock may be wrong.
+/// Removes all idempotency keys if the run's first day ended at least 24 hours before `now`. A node
+/// with this mistake relies on its own clock alone, which may be wrong.
 fn forget_what_a_clock_calls_old(now: UnixNanos, store: &MemoryCoordinator) {
     let since = now.before(Duration::from_hours(24));
     if WrittenDay::of_clock(since) <= WrittenDay::of_clock(BEGINS) {

@@ -1,4 +1,5 @@
-//! Simulated faults, such as lost messages. A run's random seed determines kinds, rates and times.
+//! Simulated faults, such as lost messages. The seed of a run determines their kinds, rates and
+//! times.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ impl Dice {
         Dice(StdRng::seed_from_u64(seed))
     }
 
-    /// Returns `true` with a probability of `cases` in a thousand.
+    /// Returns `true` with a probability of `cases` per thousand.
     pub(super) fn per_mille(&mut self, cases: u32) -> bool {
         self.0.random_range(0..1000) < cases
     }
@@ -36,7 +37,7 @@ impl Dice {
     }
 }
 
-/// The state of the network and the coordinator for some time.
+/// The state of the network and the coordinator for a period of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weather {
     Calm,
@@ -44,7 +45,7 @@ pub(super) enum Weather {
     Rough,
     /// The coordinator has no leader, so no request gets a response.
     Leaderless,
-    /// No space is left, so writes are refused.
+    /// The coordinator has no space left, so it refuses writes.
     Full,
 }
 

@@ -1,4 +1,4 @@
-//! Mistakes that are easy to make when implementing the protocols of a fleet. The simulation
+//! Mistakes that are easy to make in an implementation of the fleet's protocols. The simulation
 //! injects them between a node and the network.
 
 use crate::fleet_keys::FleetKeys;
@@ -10,51 +10,53 @@ use crate::{
 };
 use idmint_core::time::UnixNanos;
 
-/// A deliberate mistake in the implementation of a node.
+/// A deliberate mistake of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mistake {
     None,
-    /// Simulated bug: a slot renewal does not check whether another node changed the reserved time.
+    /// Simulated bug: a renewal of a slot does not check whether another node has changed the
+    /// slot's horizon.
     RenewsWithoutComparing,
-    /// Simulated bug: a node that takes a slot (place in the fleet) starts to mint at its own
-    /// clock's time, even if an earlier holder of the slot may have minted beyond that time.
+    /// Simulated bug: a node that takes a slot begins to mint at its own clock's time, although an
+    /// earlier holder of the slot may have minted beyond that time.
     StartsAtOwnClock,
-    /// Simulated bug: a node that releases a slot lowers the slot's horizon (end of the reserved
-    /// time) to the time of its own clock, so that the unused time is not wasted.
+    /// Simulated bug: a node that releases a slot lowers the slot's horizon to its own clock's
+    /// time, to save the unused time.
     LowersHorizonAtShutdown,
-    /// Simulated bug: a node takes a refused slot renewal for committed if the stored horizon (end
-    /// of the reserved time) has changed. But another node may have changed it.
+    /// Simulated bug: a node takes a refused renewal for committed if the stored horizon has
+    /// changed. But another node may have changed it.
     BelievesARead,
-    /// Simulated bug: a node takes a refused slot renewal for committed if its own process wrote
-    /// the stored end of the reserved time. But an earlier request may have written it.
+    /// Simulated bug: a node takes a refused renewal for committed if its own process wrote the
+    /// stored horizon. But an earlier request of the process may have written it.
     AdoptsByInstance,
-    /// Simulated bug: a node forgets the highest values that the coordinator has acknowledged, such
-    /// as the store revision. So it does not detect a restore from a backup.
+    /// Simulated bug: a node keeps no record of the highest values that the coordinator has
+    /// acknowledged, such as revisions. So it does not detect a restore from a backup.
     ForgetsHighWater,
-    /// Simulated bug: after a fleet takes over a node, only slot 0 avoids the ids of that node.
+    /// Simulated bug: after an adoption, only slot 0 avoids the ids of the adopted node.
     FloorsSlotZeroAlone,
-    /// Simulated bug: a node that reads or writes records ignores the store revision in the
-    /// responses. So it misses a sign of a restore from a backup: a lower revision.
+    /// Simulated bug: a node that reads or writes records ignores the revisions of responses. So it
+    /// does not notice a restore, which lowers the revision.
     LooksAtNoRevision,
-    /// Simulated bug: a write of records does not check whether a restore undid a slot renewal.
+    /// Simulated bug: a write of records does not compare the horizon of the node's slot. So the
+    /// write succeeds even if a restore has undone a renewal.
     ComparesNoOwnKey,
-    /// Simulated bug: after the store was wiped, a node founds a new fleet as if no other node were
+    /// Simulated bug: after a wipe of the store, a node founds a new fleet as if no other node were
     /// still minting.
     FoundsAsIfNobodyMinted,
-    /// Simulated bug: after the store was wiped, a node joins a new fleet if its floor (time below
-    /// which no id is minted) is high enough, without checking for a `fence-restore` command.
+    /// Simulated bug: after a wipe of the store, a node joins a new fleet whose floor is high
+    /// enough, although no operator has fenced that fleet.
     TakesAFounderForAFence,
-    /// Simulated bug: after the operator's command `fence-restore`, no node mints before the latest
-    /// end of any slot's reserved time, even if a wrong clock has set that end far in the future.
+    /// Simulated bug: a fence sets the floor above every horizon, even above one that a wrong clock
+    /// has set far in the future.
     FencesAboveEveryHorizon,
-    /// Simulated bug: when a node compares clocks, each slot record of a process that holds a slot
-    /// counts as a separate clock, even if one process wrote several of them.
+    /// Simulated bug: in the comparison of clocks, each horizon that a process has written counts
+    /// as a separate clock, although a process has only one clock.
     CountsEveryHorizonOfAProcess,
-    /// Simulated bug: a node without a slot writes records without checking the key that it
-    /// regularly rewrites. The check could detect that a restore has undone writes of the key.
+    /// Simulated bug: a node without a slot writes records without comparing the key that it
+    /// rewrites regularly. So the write succeeds even if a restore has undone a write of that key.
     ComparesNoWaitingKey,
-    /// Simulated bug: journals (records of commits) are ordered by floor (minimum time of ids), not
-    /// by the number of `fence-restore` commands. But such a command may lower the floor.
+    /// Simulated bug: the eras in journals are ordered by their floors instead of their numbers of
+    /// fences. But a fence may lower the floor.
     OrdersErasByFloor,
     /// Simulated bug: a node removes all idempotency keys that are expired by its own clock,
     /// although that clock may be wrong.
@@ -69,8 +71,8 @@ pub(super) struct Maker<'a> {
 }
 
 impl Mistake {
-    /// Returns `raised`, by which no slot mints below the `horizon` of a node that the fleet takes
-    /// over. [`Mistake::FloorsSlotZeroAlone`] replaces it with a transaction for slot 0 alone.
+    /// Returns `raised`, the transaction that keeps all slots above the `horizon` of an adopted
+    /// node. With [`Mistake::FloorsSlotZeroAlone`], returns a transaction for slot 0 alone.
     pub(super) fn of_floor(
         self,
         raised: Transaction,
@@ -103,7 +105,7 @@ impl Mistake {
         }
     }
 
-    /// Returns the request that is sent instead of `request`.
+    /// Returns the request that the node sends in place of `request`.
     pub(super) fn of_request(self, request: Request, maker: &Maker<'_>) -> Request {
         let Request::Commit(mut transaction) = request else {
             return request;
@@ -130,7 +132,7 @@ impl Mistake {
         Request::Commit(transaction)
     }
 
-    /// Returns the reply that the node acts on instead of `reply`.
+    /// Returns the reply that the node receives in place of `reply`.
     pub(super) fn of_reply(self, request: &Request, reply: Reply, maker: &Maker<'_>) -> Reply {
         match (self, request, reply) {
             (Mistake::StartsAtOwnClock, _, Reply::Read(mut snapshot)) => {
@@ -204,8 +206,8 @@ impl Mistake {
     }
 }
 
-/// Returns one made-up slot holder for each horizon (a slot's record with a clock reading) whose
-/// writer still holds a slot. Each has its own node name, and so counts as a separate clock.
+/// Returns an invented slot holder for each horizon whose writer still holds a slot. Each holder
+/// has its own node name, so each horizon counts as a separate clock.
 fn holders_of_horizons(
     horizons: &[KeyValue],
     holders: &[KeyValue],
@@ -233,7 +235,7 @@ fn holders_of_horizons(
     horizons.iter().filter_map(holder).collect()
 }
 
-/// Returns the horizon that a transaction writes.
+/// Returns the horizon record that a transaction writes, if any.
 pub(super) fn horizon_of(transaction: &Transaction) -> Option<HorizonRecord> {
     transaction.write.iter().find_map(|write| match write {
         Write::Put { value, .. } => HorizonRecord::from_bytes(value).ok(),
@@ -241,8 +243,8 @@ pub(super) fn horizon_of(transaction: &Transaction) -> Option<HorizonRecord> {
     })
 }
 
-/// `true` if the transaction renews a held slot: it writes the end of the slot's reserved time, but
-/// not which node holds the slot.
+/// `true` if the transaction renews a held slot. Such a transaction writes the slot's horizon, but
+/// not the slot's holder.
 pub(super) fn is_renewal(transaction: &Transaction) -> bool {
     transaction.write.len() == 1 && horizon_of(transaction).is_some()
 }

@@ -1,10 +1,10 @@
-//! Simulates many nodes of a fleet in simulated time. The coordinator, the network and the clocks
-//! have every kind of fault.
+//! Simulates many nodes of a fleet in simulated time, with all kinds of faults of the coordinator,
+//! the network and the clocks.
 //!
 //! The nodes run the production code: [`LeasedSlots`](super::leased_slots::LeasedSlots), the mint
-//! and the clock. The simulated parts are the network, the machines with their clocks, and the
-//! coordinator's leases and leaders. Each seed is one run, which `SIMULATION_SEED=7 cargo test
-//! --lib simulation` repeats.
+//! and the clock. The network, the machines with their clocks, and the coordinator's leases and
+//! leaders are simulated. Each seed determines one run. To repeat the run of seed 7, use
+//! `SIMULATION_SEED=7 cargo test --lib simulation`.
 
 mod appends;
 mod faults;

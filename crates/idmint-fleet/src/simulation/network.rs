@@ -15,13 +15,13 @@ use crate::{Coordinator, CoordinatorError, Lease, MemoryCoordinator, Outcome, Sn
 use idmint_core::time::UnixNanos;
 use idmint_storage::SlotShare;
 
-/// The time for which a node waits for a response.
+/// The timeout of a node's request.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The number of earlier states that a stale read may return.
 const HISTORY: usize = 12;
 
-/// Identifies a request by its node and its number.
+/// Identifies a request by the index of its node and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) node: usize,
@@ -31,8 +31,8 @@ pub(super) struct Address {
 /// A message in transit. Messages are kept in a map that is ordered by arrival time.
 #[derive(Debug)]
 enum Parcel {
-    /// A request to the coordinator. If no node waits for the response, `answer_after` is `None`
-    /// and the response is dropped.
+    /// A request to the coordinator. `answer_after` is `None` if no node waits for the response,
+    /// which is then dropped.
     Request {
         request: Request,
         answer_after: Option<(Address, Duration)>,
@@ -41,7 +41,7 @@ enum Parcel {
     Reply { to: Address, reply: Reply },
 }
 
-/// A copy of the nodes' shared store. After a restore, its leases last for their full time again.
+/// A copy of the coordinator's store. After a restore, its leases last for their full time again.
 #[derive(Default)]
 pub(super) struct Backup {
     pub(super) store: MemoryCoordinator,
@@ -61,15 +61,14 @@ pub(super) struct Mishaps {
     pub(super) full: u64,
 }
 
-/// The coordinator, and all messages in transit. All times are true times since the start of the
-/// run.
+/// The coordinator, and all messages in transit. All times are true times since the run began.
 pub(super) struct Network {
     pub(super) dice: Dice,
     pub(super) weather: Weather,
     pub(super) mishaps: Mishaps,
     pub(super) store: Arc<MemoryCoordinator>,
-    /// The number of nodes, counted from the first node, that are cut off from the coordinator, and
-    /// the time at which they can reach it again.
+    /// How many nodes, counted from the first one, are cut off from the coordinator, and the time
+    /// at which they can reach it again.
     cut: (usize, Duration),
     keys: FleetKeys,
     lease_time: BTreeMap<i64, (Duration, Duration)>,
@@ -94,7 +93,7 @@ impl Network {
         }
     }
 
-    /// Sends a request, whose fate is drawn at random.
+    /// Sends a request and draws its fate at random.
     pub(super) fn send(&mut self, now: Duration, from: Address, request: Request) {
         let no_answer = Reply::Failed(CoordinatorError::NoAnswer("timeout".to_owned()));
         if from.node < self.cut.0 && now < self.cut.1 {
@@ -114,8 +113,8 @@ impl Network {
         let trouble = match self.weather {
             Weather::Calm => self.dice.below(100),
             Weather::Rough => self.dice.below(25),
-            // Without a leader, most requests are lost, but some are done once the cluster has a
-            // leader again.
+            // Without a leader, most requests are lost. Some are done once the cluster has a leader
+            // again.
             Weather::Leaderless => {
                 self.mishaps.leaderless += 1;
                 self.dice.below(3)
@@ -233,8 +232,7 @@ impl Network {
         self.on_the_way.insert((at, self.sent), parcel);
     }
 
-    /// Handles all messages that arrive up to the time `now`, and returns the replies for the
-    /// nodes.
+    /// Handles all messages that arrive up to `now`, and returns the replies for the nodes.
     pub(super) fn arrive(&mut self, now: Duration) -> Vec<(Address, Reply)> {
         self.end_leases(now);
         let mut replies = Vec::new();
@@ -305,7 +303,7 @@ impl Network {
         reply
     }
 
-    /// Stops the coordinator, restores a copy, and starts it again. All messages in transit are
+    /// Stops the coordinator, restores a backup, and starts it again. All messages in transit are
     /// lost.
     pub(super) fn restore(&mut self, now: Duration, backup: &Backup) {
         self.store.restore(&backup.store);
@@ -331,8 +329,8 @@ impl Network {
         }
     }
 
-    /// Replaces the store of the coordinator with an empty store. The first `cut` nodes cannot
-    /// reach the coordinator until the time `until`.
+    /// Wipes the coordinator's store. The first `cut` nodes cannot reach the coordinator until
+    /// `until`.
     pub(super) fn wipe(&mut self, now: Duration, cut: usize, until: Duration) {
         self.restore(
             now,
@@ -369,9 +367,9 @@ impl Network {
         }
     }
 
-    /// Lets the fleet take over a single node that has stopped minting. That node has minted for
-    /// the duration `lasts`, after all times for which the fleet may have minted. Returns the start
-    /// and end of that period. Requests in transit reach the store only after the adoption.
+    /// Adopts a single node that has stopped minting. That node has minted for a period of length
+    /// `lasts`, which begins after all times for which the fleet may have minted. Returns the start
+    /// and the end of that period. Requests in transit reach the store only after the adoption.
     pub(super) fn adopt(
         &mut self,
         share: SlotShare,
@@ -389,7 +387,8 @@ impl Network {
         let records = horizons
             .iter()
             .map(|entry| HorizonRecord::from_bytes(&entry.value).expect("it is whole"));
-        // Start at or above the fleet's floor, which `fence-restore` sets above all earlier ids.
+        // The period begins at or above the fleet's floor, because a fence sets the floor above all
+        // earlier ids.
         let floor = meta.first().map(|entry| {
             FleetMeta::from_bytes(&entry.value)
                 .expect("it is whole")
@@ -407,8 +406,8 @@ impl Network {
         let fleet = Nonce::new(self.dice.bits());
         let raised = match layout.compare_above(until, None, &self.keys, meta.first(), now, fleet) {
             Ok(Agreement::ToWrite(transaction)) => transaction,
-            // The fleet already mints no id below `until`. That is so only if `lasts` is 0, because
-            // `until` is `from` plus `lasts`, and `from` is at or above the fleet's floor.
+            // The floor is already at `until`. As the period begins at or above the floor, this
+            // happens only if `lasts` is 0.
             Ok(Agreement::Agreed(_)) => return (from, until),
             Err(error) => panic!("all nodes are alike: {error}"),
         };
@@ -421,7 +420,7 @@ impl Network {
         (from, until)
     }
 
-    /// Ends a random lease, as if it had expired early.
+    /// Ends a random lease early.
     pub(super) fn revoke_a_lease(&mut self) {
         let Some(count) = u64::try_from(self.lease_time.len())
             .ok()

@@ -1,5 +1,5 @@
-//! A simulated node that runs the production code for its clock, for minting, and for leasing slots
-//! (places in the fleet). Its machine can stop, start and be copied.
+//! A simulated node that runs the production code of its clock, of minting and of leasing slots.
+//! Its machine can stop, start and be copied.
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock};
@@ -69,28 +69,28 @@ pub(super) struct Node {
     messages: u64,
     sleeps_until: UnixNanos,
     needed: UnixNanos,
-    /// The highest horizon (end of the reserved time) that the node has requested for its current
-    /// slot.
+    /// The highest horizon that the node has requested for its current slot.
     asked_for: UnixNanos,
-    /// `true` if the node refuses to mint because the clocks of other nodes contradict its own.
+    /// `true` if the node refuses to mint because the other nodes' clocks contradict its own.
     pub(super) is_clock_refused: bool,
-    /// The last time at which the node's clock was wrong, which means that it differed from the
-    /// true time by more than the limit for correct clocks.
+    /// The last time at which the node's clock was wrong, or `None` if it never was. A clock is
+    /// wrong if it differs from the true time by more than the limit for correct clocks.
     pub(super) wrong_at: Option<Duration>,
-    /// The revision of the last acknowledged write to the key that this node regularly rewrites:
-    /// the key with the end of its slot's reserved time, or a separate key while it has no slot.
+    /// The revision of the last acknowledged write of the key that this node rewrites regularly.
+    /// The key is its slot's horizon, or a separate key while it has no slot.
     told: Revision,
-    /// A statistic: the number of acknowledged writes of the node's own key while it had no slot.
+    /// A statistic: the number of acknowledged writes of the separate key that this node rewrites
+    /// while it has no slot.
     pub(super) waits: u64,
-    /// In a copied node, ids with a time below this instant may also be minted by the original.
+    /// In a copied node, the instant below which the original may mint the same ids.
     shared_below: Option<UnixNanos>,
     /// The node's records, or `None` for a copy of a node.
     pub(super) records: Option<FleetRecords>,
 }
 
 impl Node {
-    /// Starts a node. `high_water` has the highest values, such as the store revision, that an
-    /// earlier process on the same machine had seen and saved.
+    /// Starts a node. `high_water` has the highest values, such as revisions, that an earlier
+    /// process on the same machine had seen and saved.
     pub(super) fn start(
         wall: UnixNanos,
         drift_ppm: i64,
@@ -105,7 +105,7 @@ impl Node {
         let (mint, minter) = mint(&clock, share.slots());
         let rule = LeaseRule::new(keys(), share, Vec::new(), name.clone(), CLOCK, founding);
         let known = Arc::<KnownFleet>::default();
-        // Refuse reads and writes of records until the node has accepted the fleet's settings.
+        // Refuse reads and writes of records until the node has accepted the fleet's agreement.
         known.withdraw();
         let records = records_on(store, &known, mistake, dice);
         let slots = LeasedSlots::new(mint, rule, high_water, known, entropy(dice));
@@ -149,8 +149,8 @@ impl Node {
     /// and has no connections.
     pub(super) fn copy(&self, slots: NonZeroU32, dice: &mut Dice) -> Option<Node> {
         let held = self.slots.held.as_ref().filter(|held| held.is_minting)?;
-        // Copy only a node that has reserved time left. In that time, the copy can mint the same
-        // ids as the original.
+        // Copy only a node that still has reserved time, because the copy can mint the same ids as
+        // the original only in that time.
         held.session
             .horizon()
             .get()
@@ -198,13 +198,14 @@ impl Node {
         Some(copy)
     }
 
-    /// Returns the highest values, such as revisions, that the node and its earlier processes saw.
+    /// Returns the highest values, such as revisions, that this node and its earlier processes have
+    /// seen.
     pub(super) fn high_water(&self) -> &HighWater {
         self.slots.high_water()
     }
 
     /// `true` if a restore to this revision would undo the last acknowledged write of the key that
-    /// the node regularly rewrites. The node can detect such a restore by the key's revision.
+    /// the node rewrites regularly. The node can detect such a restore by that key's revision.
     pub(super) fn was_told_after(&self, revision: Revision) -> bool {
         self.told > revision
     }
@@ -230,7 +231,7 @@ impl Node {
         self.wrong_at.is_some_and(|wrong_at| wrong_at >= at)
     }
 
-    /// Sets the wall clock forward or back.
+    /// Sets the wall clock forward or, if `is_back` is `true`, back.
     pub(super) fn step_clock(&mut self, by: Duration, is_back: bool) {
         let wall = self.hand.wall();
         self.hand.set_wall(if is_back {
@@ -241,7 +242,7 @@ impl Node {
         self.clock.observe(CLOCK.skew_max);
     }
 
-    /// Corrects the wall clock, as an NTP client does.
+    /// Sets the wall clock right, as an NTP client does.
     pub(super) fn mend_clock(&mut self, true_time: UnixNanos) {
         self.hand.set_wall(true_time);
         self.clock.observe(CLOCK.skew_max);
@@ -268,7 +269,7 @@ impl Node {
     }
 
     /// Lets the node handle the reply to its pending request. Returns that request, the reply as
-    /// the simulated bug `mistake` shows it to the node, and the event that follows from the reply.
+    /// changed by `mistake`, and the event that follows from it.
     pub(super) fn take_reply(&mut self, reply: Reply, mistake: Mistake) -> (Request, Reply, Event) {
         let (_, request) = self.asked.take().expect("a reply that is waited for");
         if mistake == Mistake::ForgetsHighWater {
@@ -312,8 +313,8 @@ impl Node {
         (request, reply, event)
     }
 
-    /// Makes the pending request fail, if there is one, because the node is a copy without
-    /// connections or was suspended. `mistake` is the simulated bug of the run.
+    /// Fails the pending request, if there is one, because the node is a copy without connections
+    /// or was suspended.
     pub(super) fn forget_connections(&mut self, mistake: Mistake) {
         if self.asked.is_some() {
             self.take_reply(
@@ -323,8 +324,8 @@ impl Node {
         }
     }
 
-    /// Runs the work that the threads of a real node would do at this simulated time. Returns
-    /// `true` if the node has shut down.
+    /// Does the work of a real node's threads at this simulated time. Returns `true` if the node
+    /// has shut down.
     pub(super) fn act(
         &mut self,
         at: Duration,

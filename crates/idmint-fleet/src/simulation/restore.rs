@@ -1,5 +1,5 @@
-//! Simulates a coordinator (the fleet's shared store) that is restored from a backup while nodes
-//! run. The operator then fences the fleet, which sets a time below which no id is minted.
+//! Simulates a coordinator that is restored from a backup while nodes run. Then the operator fences
+//! the fleet.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{Coordinator, FleetEra, JournalledFleet, MemoryCoordinator, Range, Tr
 use idmint_core::time::UnixNanos;
 use idmint_storage::SlotShare;
 
-/// The longest time for which a `fence-restore` may keep nodes with correct clocks from minting.
+/// The longest time for which a fence may keep nodes with correct clocks from minting.
 const WAIT_MAX: Duration = Duration::from_hours(2);
 
 /// A planned restore of the coordinator and its progress. Times are true times since the run began.
@@ -32,7 +32,7 @@ pub(super) enum Restore {
         restored_at: Duration,
         journals: Journals,
     },
-    /// The copy was restored, and the operator will fence the fleet.
+    /// The backup was restored, and the operator will fence the fleet.
     Restored {
         fenced_at: Duration,
         carried_at: Duration,
@@ -42,7 +42,7 @@ pub(super) enum Restore {
 }
 
 /// Copies of the coordinator just before each restore, which stand in for the nodes' journals. Lost
-/// records are recovered from the copy of the latest era (time since a `fence-restore` command).
+/// records are recovered from the copy of the latest era.
 type Journals = Vec<(FleetEra, MemoryCoordinator)>;
 
 /// The last step of a restore.
@@ -51,8 +51,8 @@ pub(super) enum Done {
     Nothing,
     Restored,
     Fenced,
-    /// The operator has run `fence-restore` without importing the nodes' journals (their records of
-    /// commits). All records that were written since the backup are lost.
+    /// The operator has fenced the fleet without importing the nodes' journals. All records since
+    /// the backup are lost.
     FencedWithoutJournals,
 }
 
@@ -67,19 +67,19 @@ impl Restore {
         }
     }
 
-    /// `true` after the restore of the coordinator, until the operator runs `fence-restore`. In
-    /// between, a node may crash, but no node is started or told to shut down.
+    /// `true` from the restore of the coordinator until the operator has fenced the fleet. In that
+    /// time a node may crash, but no node is started or told to shut down.
     pub(super) fn is_under_way(&self) -> bool {
         matches!(self, Restore::Restored { .. })
     }
 
-    /// `true` after the simulated backup was made, until the operator has run `fence-restore` after
-    /// its last restore. A restore may undo writes that are made meanwhile.
+    /// `true` from the backup until the operator has fenced the fleet after the last restore. A
+    /// restore may undo all writes of that time.
     pub(super) fn loses_what_is_new(&self) -> bool {
         matches!(self, Restore::Copied { .. } | Restore::Restored { .. })
     }
 
-    /// Does the steps of the restore that are due.
+    /// Performs the steps of the restore that are due.
     pub(super) fn act(
         &mut self,
         at: Duration,
@@ -161,8 +161,8 @@ impl Restore {
                 });
                 let mut of_journals = JournalledFleet::default();
                 if let Some((era, before)) = latest.filter(|_| !is_without) {
-                    // Import the nodes' journals (their records of commits) before running
-                    // `fence-restore`, as the documentation tells the operator.
+                    // Import the nodes' journals before the fence, as the documentation tells the
+                    // operator.
                     bring_back_records(&network.store, before);
                     of_journals.fences = era.fences;
                 }
@@ -216,7 +216,7 @@ impl Restore {
     }
 }
 
-/// Returns the era of the fleet in a store. Each `fence-restore` command begins a new era.
+/// Returns the current era of the fleet in a store.
 fn era_of(store: &MemoryCoordinator) -> FleetEra {
     meta_of(store).map_or(FleetEra::default(), |meta| FleetEra {
         fences: meta.fences,
@@ -232,8 +232,8 @@ fn meta_of(store: &MemoryCoordinator) -> Option<FleetMeta> {
     Some(FleetMeta::from_bytes(&entry.value).expect("it is whole"))
 }
 
-/// Sets the fleet's floor (time below which no id is minted) 400 days ahead, as a founder with a
-/// wrong clock would. Nodes that read it wait until an operator runs `fence-restore`.
+/// Sets the fleet's floor 400 days ahead, as a founder with a wrong clock would. Nodes that read
+/// this floor wait until an operator fences the fleet.
 fn raise_the_floor_far(network: &Network, now: UnixNanos) {
     if let Some(mut meta) = meta_of(&network.store) {
         meta.floor = ceil_to_millis(now.after(Duration::from_hours(24 * 400)));
@@ -241,8 +241,8 @@ fn raise_the_floor_far(network: &Network, now: UnixNanos) {
     }
 }
 
-/// Sets the horizon of a free slot (the time up to which the slot may have been used) 400 days
-/// ahead, as if a node with a wrong clock had held the slot and left.
+/// Sets the horizon of a free slot 400 days ahead, as if a node with a wrong clock had held the
+/// slot and left.
 fn burn_a_slot(network: &Network, now: UnixNanos, share: SlotShare) {
     let snapshot = network
         .store
@@ -263,7 +263,8 @@ fn burn_a_slot(network: &Network, now: UnixNanos, share: SlotShare) {
     }
 }
 
-/// Copies the ledgers, events and request keys from `before`, the store before its restore.
+/// Copies the ledgers, events and idempotency keys from `before`, which is the store just before
+/// its restore.
 fn bring_back_records(store: &MemoryCoordinator, before: &MemoryCoordinator) {
     let all = [Range::prefix("/idmint/v1/simulation/")];
     let is_record = |key: &str| {
@@ -287,9 +288,9 @@ fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
         .expect("memory answers");
 }
 
-/// `true` if each node that has not ended has received an acknowledgement for a write of its own
-/// key since the copy was made. The restored copy lacks this write, so the node can detect the
-/// restore. A node without such a write is suspended or new, and no guarantee holds for it.
+/// `true` if each node that has not ended has an acknowledged write of its own key since the
+/// backup. The restored store lacks this write, so the node can detect the restore. A node without
+/// such a write is suspended or new, and is not guaranteed to detect it.
 fn is_known_by_all(backup: &Backup, nodes: &[Node]) -> bool {
     let mut there = nodes
         .iter()

@@ -1,4 +1,4 @@
-//! The properties that hold in all simulated runs.
+//! The properties that hold in every simulated run.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use std::thread;
 
 use super::{Mistake, Tally, run, run_regions};
 
-/// The number of runs without a mistake, unless `SIMULATION_SEEDS` sets another one.
+/// The number of runs without a mistake, unless `SIMULATION_SEEDS` sets a different number.
 const SEEDS: u64 = 1_500;
 
 /// The simulation must find each deliberate mistake with a seed below this one.
@@ -20,8 +20,8 @@ fn number(name: &str) -> Option<u64> {
         .map(|text| text.parse().expect("a number"))
 }
 
-/// Returns the first seed whose run violates a property, with a description. If no run does,
-/// returns the total counts of all runs.
+/// Returns the first seed whose run violates a property, with a description of the violation. If
+/// there is none, returns the total counts of all runs.
 fn search(
     seeds: Range<u64>,
     run: impl Fn(u64) -> Result<Tally, String> + Sync,
@@ -118,8 +118,8 @@ fn no_id_is_minted_twice_whatever_fails() {
 }
 
 /// Checks that the simulation finds each deliberate mistake. Otherwise, runs without findings would
-/// prove nothing. Each mistake has a seed from which to search, so that rare findings are found
-/// quickly.
+/// prove nothing. The search for a mistake begins at a seed that is known to be near a finding, to
+/// save time.
 #[test]
 fn every_deliberate_mistake_is_found() {
     for (mistake, first) in [
@@ -161,7 +161,7 @@ fn two_regions_with_a_share_of_the_slots_each_mint_no_id_twice() {
         tally.minted > 1_000 * REGION_SEEDS && tally.acquired > 4 * REGION_SEEDS,
         "{tally:?}"
     );
-    // Regions with disjoint shares mint no id twice. Regions that share a slot do.
+    // Regions with disjoint shares of the slots mint no id twice, but regions that share a slot do.
     assert!(
         search(0..REGION_SEEDS, |seed| run_regions(seed, ["0-4", "4-7"])).is_err(),
         "a slot of two regions is found"

@@ -1,4 +1,4 @@
-//! One simulation run: a fleet from its first start on, for four minutes of simulated time.
+//! One simulated run: a fleet from its first start, for four minutes of simulated time.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -25,11 +25,11 @@ pub(super) const BEGINS: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 /// The length of a run, in simulated time.
 const LASTS: Duration = Duration::from_secs(240);
 
-/// A clock further than this from the true time is wrong.
+/// A clock is wrong if it differs from the true time by more than this.
 const WRONG: Duration = Duration::from_secs(2);
 
-/// The maximum time for which nodes may use another node's clock reading to check their own clocks.
-/// It covers the duration of a lease and the longest delay of a request.
+/// The maximum time for which a node may use the clock reading of another node. It covers the
+/// duration of a lease and the longest delay of a request.
 const VOTES_FOR: Duration = Duration::from_secs(150);
 
 /// Counts of events in one run, or in many runs together.
@@ -47,29 +47,29 @@ pub(super) struct Tally {
     pub(super) clock_steps: u64,
     pub(super) clocks_mended: u64,
     /// The number of times that a node was refused a slot because the fleet's clocks contradicted
-    /// its clock.
+    /// its own.
     pub(super) clocks_refused: u64,
     /// The number of times that a node with a slot stopped minting because the fleet's clocks
-    /// contradicted its clock.
+    /// contradicted its own.
     pub(super) clocks_stopped: u64,
-    /// The number of times that a node's clock agreed with the fleet's clocks again after they had
-    /// contradicted it. This includes nodes without a slot (place in the fleet).
+    /// The number of times that a node's clock agreed with the fleet's clocks again after a
+    /// contradiction, with or without a slot.
     pub(super) clocks_healed: u64,
     pub(super) leaves: u64,
     pub(super) restores: u64,
     pub(super) regressions: u64,
     pub(super) acquired_after_a_fence: u64,
     pub(super) adoptions: u64,
-    /// The number of acknowledged writes by which nodes without a slot rewrote their own keys. A
-    /// missing own key, or an older revision of it, shows a node that the store was restored.
+    /// The number of acknowledged writes by which nodes without a slot rewrote their own keys. If
+    /// its own key is missing or older, a node knows that the store was restored.
     pub(super) waiting: u64,
     pub(super) wipes: u64,
     pub(super) appended: u64,
     /// The number of reads and appends that nodes refused.
     pub(super) refused: u64,
-    /// The number of answered requests that simulated callers sent again.
+    /// The number of repeated requests that had already been acknowledged.
     pub(super) retried: u64,
-    /// The number of cleanup runs that found expired request keys and removed them.
+    /// The number of cleanups that found and removed expired idempotency keys.
     pub(super) swept: u64,
     pub(super) mishaps: Mishaps,
 }
@@ -134,19 +134,19 @@ struct World {
     are_clocks_right: bool,
     /// `true` if the clock of the first node alone is wrong.
     is_one_wrong: bool,
-    /// `true` if the same backup is restored twice, with a `fence-restore` after each restore. The
-    /// nodes' journals (copies of their commits) are used only after the second one.
+    /// `true` if the same backup is restored twice, with a fence after each restore. The nodes'
+    /// journals are imported only after the second restore.
     is_twice: bool,
-    /// The time at which the fleet takes over a node that minted alone until then, if there is one.
+    /// The time at which the fleet adopts a single node, or `None` if it does not.
     adopts_at: Option<Duration>,
-    /// The period for which the adopted node is assumed to have minted every possible id, so that
-    /// an id of this period from the fleet is a duplicate. `None` before the adoption.
+    /// The period for which the adopted node is assumed to have minted every possible id. If the
+    /// fleet mints an id of this period, it is a duplicate. `None` before the adoption.
     adopted: Option<Range<UnixNanos>>,
     /// The time at which the coordinator loses all its data, or `None` if it does not. In runs with
-    /// such a wipe all clocks are right, because only the clocks then keep ids unique.
+    /// such a wipe all clocks are right, because after a wipe only the clocks keep ids unique.
     wiped_at: Option<Duration>,
-    /// For each process that had accepted the fleet's settings before the data was wiped, the
-    /// highest revision it had seen. A new process on the same machine gets a copy of this entry.
+    /// The highest revision that each process had seen before the wipe, if it was part of the
+    /// fleet. A restarted process takes over the entry of the previous process on its machine.
     knew: BTreeMap<u128, Revision>,
     ledgers: Ledgers,
     minted: Vec<u128>,
@@ -162,15 +162,16 @@ pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
     let slots =
         NonZeroU32::new(2 + u32::try_from(dice.below(4)).expect("few")).expect("at least 2");
     let mut tally = Tally::default();
-    // Use a second random generator, so that these draws do not change a seed's other values.
+    // Draw these values from a second random generator, so that they do not change the other values
+    // of a seed.
     let mut apart = Dice::of(!seed);
     let kind = (mistake, apart.per_mille(200), apart.per_mille(300));
     compare(run_share(dice, SlotShare::all(slots), kind, &mut tally)?)?;
     Ok(tally)
 }
 
-/// Simulates two coordinators (shared stores) with one random seed, and checks that no id was
-/// minted twice. Each hands out its own part of the same eight slots (sources of worker numbers).
+/// Simulates two coordinators from one seed, and checks that no id was minted twice. Each
+/// coordinator hands out its own share of the same eight slots.
 ///
 /// # Errors
 /// Returns an error if a property is violated.
@@ -186,10 +187,12 @@ pub(super) fn run_regions(seed: u64, shares: [&str; 2]) -> Result<Tally, String>
     Ok(tally)
 }
 
-/// Simulates a coordinator with the slots of `share`, and its nodes. Returns the ids they minted.
+/// Simulates a coordinator with the slots in `share`, and its nodes. Returns the ids that they
+/// minted.
 ///
 /// # Errors
-/// Returns an error if a property is violated, for example if an adopted node's id is minted again.
+/// Returns an error if a property is violated, for example if an id of the adopted node is minted
+/// again.
 fn run_share(
     mut dice: Dice,
     share: SlotShare,
@@ -198,8 +201,8 @@ fn run_share(
 ) -> Result<Vec<u128>, String> {
     let network = Network::new(dice.split(), keys());
     let restore = Restore::draw(&mut dice);
-    // A single node uses the worker numbers of all slots (places in a fleet), so only a fleet that
-    // hands out all slots can take it over.
+    // A single node uses the worker numbers of all slots, so only a fleet that hands out all slots
+    // can adopt it.
     let adopts_at = (share.is_whole() && dice.per_mille(300)).then(|| dice.millis(0, 150_000));
     let is_wiped = matches!(restore, Restore::None) && dice.per_mille(250);
     let wiped_at = is_wiped.then(|| dice.millis(80_000, 150_000));
@@ -240,8 +243,8 @@ fn run_share(
     Ok(world.minted)
 }
 
-/// Returns the clock reading `shows`, or a time that differs from it by 36 hours or 400 days. The
-/// wrong time stands for a clock whose error is not detected yet.
+/// Returns the clock reading `shows`, or a time that differs from it by 36 hours or 400 days. Such
+/// a time simulates a wrong clock that was not detected yet.
 fn wrong_by_days(shows: UnixNanos, dice: &mut Dice) -> UnixNanos {
     const HOURS_36: Duration = Duration::from_hours(36);
     match dice.below(4) {
@@ -276,7 +279,8 @@ impl World {
         if self.at >= self.weather_until {
             self.network.weather = Weather::draw(&mut self.dice);
             let lasts = self.dice.millis(2_000, 30_000);
-            // Let some conditions outlast the 50 s for which a slot is usable without a renewal.
+            // Let some conditions last longer than the 50 s for which a slot is usable without a
+            // renewal.
             let factor = if self.dice.per_mille(100) { 4 } else { 1 };
             self.weather_until = self.at + lasts * factor;
         }
@@ -291,8 +295,8 @@ impl World {
             self.deliver(to.node, to.message, reply);
             self.check_clock(to.node)?;
         }
-        // Do not adopt (take over) the single node while a restore may still undo recent writes. An
-        // operator would then have to repeat the adoption, which is not simulated.
+        // Do not adopt the single node while a restore may still undo recent writes. An operator
+        // would have to repeat such an adoption, which is not simulated.
         if self.adopts_at.is_some_and(|at| at <= self.at) && !self.restore.loses_what_is_new() {
             self.adopt();
         }
@@ -342,15 +346,15 @@ impl World {
         };
         let seen = match self.tally.wipes {
             0 => node.slots.known.highest(),
-            // Nodes that did not know the old fleet before the coordinator's data was wiped use a
-            // new one. They append nothing, because the checked ledgers belong to the old fleet.
+            // A node that was not part of the old fleet before the wipe uses the new one. It
+            // appends nothing, because the checked ledgers belong to the old fleet.
             _ => match self.knew.get(&node.name.instance.bits()) {
                 Some(seen) => *seen,
                 None => return Ok(()),
             },
         };
-        // A lower store revision than before shows a loss of data. But later writes or expired
-        // leases may have raised it again, so the checks below then accept missing records.
+        // A lower revision of the store shows a loss of data. But later writes may have raised the
+        // revision again. Then the checks below accept missing records.
         let has_lost = self.restore.is_under_way() || self.tally.wipes > 0;
         let is_carried = has_lost && self.network.store.revision() >= seen;
         if self.dice.per_mille(100) {
@@ -364,7 +368,7 @@ impl World {
     }
 
     /// Wipes the coordinator and starts a new node. The existing nodes cannot reach the coordinator
-    /// for 70 seconds, and keep minting.
+    /// for 70 seconds, and continue to mint.
     fn wipe(&mut self) {
         self.wiped_at = None;
         let known = self
@@ -432,8 +436,8 @@ impl World {
     }
 
     /// Checks that a single wrong clock does not stop a node whose clock is right. A node whose
-    /// clock seems to be ahead is not checked, because the records with the other nodes' clock
-    /// readings may have been in transit for long.
+    /// clock seems to be ahead is not checked. The other nodes' clock readings may have been in
+    /// transit for a long time, which makes the node's clock look ahead.
     fn check_clock(&self, place: usize) -> Result<(), String> {
         let (node, since) = (&self.nodes[place], self.at.saturating_sub(VOTES_FOR));
         let is_behind = matches!(node.slots.skew(), Skew::Behind(_));
@@ -460,7 +464,7 @@ impl World {
                     return;
                 }
                 node.condition = Condition::Running;
-                // Any reply that arrived while the node was suspended was dropped, so the pending
+                // Replies that arrived while the node was suspended were dropped, so its pending
                 // request fails.
                 node.forget_connections(self.mistake);
             }
@@ -469,8 +473,8 @@ impl World {
             }
             Condition::Leaving { .. } | Condition::Running => {}
         }
-        // In a real node, the minting thread may run before or after the thread that renews the
-        // slot. Draw one of the two orders.
+        // In a real node, minting may happen before or after the renewal of the slot. Draw the
+        // order at random.
         let mints_first = self.dice.per_mille(500);
         let count = u32::try_from(1 + self.dice.below(5)).expect("few");
         if mints_first {
@@ -508,7 +512,7 @@ impl World {
         let (nodes, are_steady) = (self.nodes.len(), self.are_clocks_steady());
         let node = &mut self.nodes[place];
         if node.condition == Condition::Gone && !is_restoring {
-            // The node restarts, on the same machine or on another one.
+            // The process restarts on the same machine or on another one.
             self.restart(place);
             return;
         }
@@ -561,8 +565,8 @@ impl World {
         .expect("few")
     }
 
-    /// Lets the fleet take over a node that used the worker numbers of all slots. The node is
-    /// assumed to have minted every possible id of a few seconds, so that any repeated id is found.
+    /// Adopts a single node that used the worker numbers of all slots. The node is assumed to have
+    /// minted every possible id of a few seconds, so any repeated id is found.
     fn adopt(&mut self) {
         self.adopts_at = None;
         let lasts = self.dice.millis(1_000, 4_000);
@@ -573,7 +577,7 @@ impl World {
         self.tally.adoptions += 1;
     }
 
-    /// `true` if no clock is set, stands still or is copied.
+    /// `true` if no clock is stepped, stopped or copied.
     fn are_clocks_steady(&self) -> bool {
         self.are_clocks_right || self.is_one_wrong
     }
@@ -599,7 +603,7 @@ impl World {
 
     fn new_node(&mut self, machine: u64) -> Node {
         let true_time = BEGINS.after(self.at);
-        // Sometimes a clock is off by up to some minutes.
+        // Some clocks are off by up to several minutes.
         let skew = if self.are_clocks_steady() {
             self.dice.millis(0, 2_000)
         } else if self.dice.per_mille(100) {
@@ -631,8 +635,8 @@ impl World {
         if let Some(seen) = earlier.and_then(|node| self.knew.get(&node.name.instance.bits())) {
             self.knew.insert(name.instance.bits(), *seen);
         }
-        // All clocks are right only in runs that wipe the coordinator, where nodes may still mint
-        // when a new fleet is founded. In other runs, no node has minted before the founding.
+        // All clocks are right only in runs with a wipe. Nodes may then still mint while a new
+        // fleet is founded. In the other runs, no node has minted before the founding.
         let founding =
             match self.are_clocks_right && self.mistake != Mistake::FoundsAsIfNobodyMinted {
                 true => Founding::Again(WINDOW),

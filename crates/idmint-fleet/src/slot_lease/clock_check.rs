@@ -1,5 +1,5 @@
-//! Compares this node's clock with the clocks of the fleet's other nodes, according to the last
-//! read of their records.
+//! Compares this node's clock with the clocks of the fleet's other nodes, as of the last read of
+//! their records.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::fleet_clocks::{FleetClocks, Skew};
 use idmint_core::minting::Refusal;
 use idmint_core::time::UnixNanos;
 
-/// The observed clocks of the fleet's other nodes, and a proven lower bound for the difference
-/// between this node's clock and the median of all clocks.
+/// The observed clocks of the fleet's other nodes, and the proven difference between this node's
+/// clock and the median of all clocks.
 #[derive(Debug, Clone)]
 pub(crate) struct ClockCheck {
     skew_max: Duration,
@@ -29,8 +29,8 @@ impl ClockCheck {
         }
     }
 
-    /// Updates the observed clocks from a read of all slot holders, and of all horizons with their
-    /// writers' clock readings. The read was sent at `asked_at` and answered at `now`.
+    /// Updates the observed clocks from a read of all slot holders and all horizons. Each horizon
+    /// contains its writer's clock reading. The read was sent at `asked_at` and answered at `now`.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -42,20 +42,20 @@ impl ClockCheck {
         self.skew = self.clocks.skew_of(now, now).unwrap_or_default();
     }
 
-    /// Discards all observations of other nodes' clocks. They were timed by this node's clock,
-    /// which was set to another time afterwards.
+    /// Discards all observations of other nodes' clocks, because this node's clock was set. The
+    /// observations were timed by the clock before that.
     pub(super) fn forget(&mut self) {
         *self = ClockCheck::new(self.skew_max);
     }
 
-    /// Returns the difference between this node's clock and the fleet's clocks, as far as the last
-    /// read of other nodes' clock readings proves it.
+    /// Returns the difference between this node's clock and the fleet's clocks that the last read
+    /// proves.
     pub(crate) fn skew(&self) -> Skew {
         self.skew
     }
 
-    /// Returns the refusal to mint if the fleet's clocks prove that this node's clock is wrong by
-    /// more than the allowed difference, and `None` otherwise.
+    /// Returns the refusal to mint if the fleet's clocks prove that this node's clock is off by
+    /// more than `skew_max`, and `None` otherwise.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         match self.skew {
             Skew::Ahead(ahead) if ahead > self.skew_max => {
@@ -68,14 +68,14 @@ impl ClockCheck {
         }
     }
 
-    /// `true` if someone must have set the wall clock, because its time `wall` differs from the
-    /// minting clock's time `now` by more than the allowed `skew_max`.
+    /// `true` if the wall clock must have been set, because its time `wall` differs from the
+    /// minting clock's time `now` by more than `skew_max`.
     pub(crate) fn is_step(&self, wall: UnixNanos, now: UnixNanos) -> bool {
         wall.since(now).max(now.since(wall)) > self.skew_max
     }
 
-    /// `true` if at least two other nodes' clocks are known, and the time `wall` may be right to
-    /// within `skew_max` according to them.
+    /// `true` if at least two other nodes' clocks are known, and they allow that the time `wall` is
+    /// right to within `skew_max`.
     pub(crate) fn confirms(&self, wall: UnixNanos, now: UnixNanos) -> bool {
         self.clocks
             .skew_of(wall, now)

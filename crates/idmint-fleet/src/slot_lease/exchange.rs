@@ -1,5 +1,5 @@
-//! The messages between the coordinator and the state machine that leases a slot (the node's place
-//! in the fleet), and the changes that the replies cause for the mint.
+//! The requests and replies between the coordinator and the state machine that leases a slot, and
+//! the effects of the replies on the mint.
 
 use std::time::Duration;
 
@@ -44,12 +44,12 @@ pub(crate) enum Reply {
     KeptAlive(bool),
     Read(Snapshot),
     Outcome(Outcome),
-    /// The request failed: it was not done, or its outcome is unknown.
+    /// The request was not done, or its outcome is unknown.
     Failed(CoordinatorError),
 }
 
 impl Reply {
-    /// Returns the outcome under which the metrics count the request.
+    /// Returns the outcome that the metrics count for this request.
     pub(crate) fn request_outcome(&self) -> RequestOutcome {
         match self {
             Reply::Granted(_)
@@ -72,14 +72,13 @@ impl Reply {
 pub(crate) enum Step {
     /// Send this request, and pass its reply to the lease.
     Send(Request),
-    /// Wait until this instant, or until the mint needs time that is not reserved yet, if earlier.
+    /// Wait until this instant. Wake up earlier if the mint needs time that is not reserved yet.
     WaitUntil(UnixNanos),
     /// The lease has ended and will not take another slot.
     Ended,
 }
 
-/// The horizon (the end of the reserved time) that the mint needs when this node next renews its
-/// slot, its place in the fleet.
+/// The horizon that the next renewal of the slot should reserve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Want {
     /// The lowest horizon that is sufficient for the mint.
@@ -93,24 +92,24 @@ pub(crate) struct Want {
 pub(crate) enum Change {
     /// No change.
     None,
-    /// No fleet existed, and this node has created one. The value is the instant from which the
-    /// fleet mints.
+    /// No fleet existed, and this node has created one. The value is the fleet's floor, the instant
+    /// from which it mints.
     Founded(UnixNanos),
     /// This node still has no slot, for this reason.
     StillWithout(Refusal),
     /// A slot was taken.
     Acquired(Acquired),
-    /// The coordinator acknowledged a renewal of the slot. The value is the time now reserved.
+    /// The coordinator acknowledged a renewal of the slot. The value is the new reservation.
     Extended(Reserved),
-    /// The slot was lost: another node has taken the slot, or may take it.
+    /// This node lost the slot, because another node has taken it or may take it.
     Fenced,
-    /// The coordinator has lost acknowledged data, so its responses cannot be relied on.
+    /// The coordinator has lost acknowledged data, so its responses can no longer be trusted.
     Regressed(Regression),
-    /// This node may not mint in this fleet, because the slots (places for nodes) or id formats in
-    /// its configuration differ from the fleet's.
+    /// This node may not mint in this fleet, because the slots or id formats in its configuration
+    /// differ from the fleet's.
     Disagrees(FormatsError),
     /// This node no longer uses its slot. If the coordinator did not acknowledge the release, the
-    /// slot stays leased until its lease expires.
+    /// slot stays leased until the lease expires.
     Released,
 }
 
@@ -118,18 +117,18 @@ pub(crate) enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Acquired {
     pub(crate) slot: u32,
-    /// The first instant for which this node may mint ids in the slot (its place in the fleet). No
-    /// node has used the slot for this instant or a later one.
+    /// The first instant for which this node may mint ids in the slot. No node has used the slot
+    /// for this instant or a later one.
     pub(crate) start: UnixNanos,
-    /// The fleet's floor: no node mints an id for an earlier time. It is set when the fleet is
-    /// created or by `fence-restore`, and raised when the fleet takes over a single node.
+    /// The fleet's floor. No node mints an id for an earlier time. It is set when the fleet is
+    /// created and by `fence-restore`, and may be raised by an adoption.
     pub(crate) floor: UnixNanos,
     /// The acknowledged horizon of the slot.
     pub(crate) reserved: Reserved,
 }
 
-/// Returns the refusal that callers get while this node has no slot (place in the fleet), without
-/// which it cannot mint. The refusal says when to retry.
+/// Returns the refusal that callers get while this node has no slot. The refusal says when to
+/// retry.
 pub(super) fn without(lack: SlotLack, retry_after: Duration) -> Refusal {
     Refusal::NoWorkerSlot { lack, retry_after }
 }

@@ -1,9 +1,9 @@
 //! Compares the clocks of the nodes that want to found a fleet.
 //!
-//! Before a fleet exists, no node knows whose clock is right. But the clock of the node that founds
-//! the fleet determines the time from which the fleet mints. So each node that wants to found the
-//! fleet first announces its clock reading under a lease. A node whose clock is too far ahead of
-//! another announced clock waits, so that the other node can found the fleet.
+//! Before a fleet exists, no node knows whose clock is right, and the clock of the founder
+//! determines the time from which the fleet mints. So each node that wants to found the fleet first
+//! announces its clock reading under a lease. A node whose clock is too far ahead of another
+//! announced clock waits, so that the other node founds the fleet.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::stored::SlotRecord;
 use crate::{Compare, KeyValue, Lease, Revision, Transaction, Write};
 use idmint_core::time::UnixNanos;
 
-/// Returns the transaction that announces this node and its clock reading to other nodes that want
-/// to create the same fleet.
+/// Returns the transaction that announces this node and its clock reading to the other nodes that
+/// want to found the fleet.
 pub(super) fn announcement(rule: &LeaseRule, lease: Lease, now: UnixNanos) -> Transaction {
     let key = rule.keys.founder(rule.node.instance);
     let record = SlotRecord::new(rule.node.instance, &rule.node.node, &rule.node.addr, now);
@@ -32,10 +32,9 @@ pub(super) fn announcement(rule: &LeaseRule, lease: Lease, now: UnixNanos) -> Tr
     transaction
 }
 
-/// Returns how far a clock that shows `now` is certainly ahead of the earliest clock among the
-/// other nodes that want to found this fleet. The clock readings of those nodes may be up to one
-/// lease duration old. For example, with a lease of 60 s, a reading of 100 s before `now` proves a
-/// difference of only 40 s.
+/// Returns how far a clock that shows `now` is proven to be ahead of the earliest clock among the
+/// other founders. An announced clock reading may be up to one lease duration old. For example,
+/// with a lease of 60 s, a reading of 100 s before `now` proves a difference of only 40 s.
 pub(super) fn ahead_of_earliest(
     founders: &[KeyValue],
     node: &NodeName,

@@ -1,5 +1,5 @@
-//! A slot (place in the fleet) that this node holds and renews. If only its lease has ended, this
-//! node reclaims the slot. If another node has taken the slot, this node stops using it.
+//! A slot that this node holds and renews. If its lease has ended, this node takes the slot again.
+//! If another node has taken it, this node stops using the slot.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(10);
 pub(super) struct Holding {
     slot: u32,
     agreed: Agreed,
-    /// The revision of the last acknowledged horizon.
+    /// The store revision of the last acknowledged horizon.
     revision: Revision,
     reserved: Reserved,
     key: SlotKey,
@@ -33,10 +33,10 @@ pub(super) struct Holding {
 /// The state of the key that names the slot's holder.
 #[derive(Debug, Clone, Copy)]
 enum SlotKey {
-    /// The key exists, as far as this node knows.
+    /// The key exists, according to the last response.
     Held { created: Revision, lease: Lease },
-    /// The key was deleted because its lease has ended. The node asks for a new lease, and then
-    /// writes the key again under it. `lease` is `None` until the new lease is granted.
+    /// The key was deleted because its lease has ended. The node gets a new lease, and then writes
+    /// the key again under it. `lease` is `None` until the new lease is granted.
     Gone { lease: Option<Lease> },
 }
 
@@ -50,9 +50,8 @@ pub(super) enum Held {
 }
 
 impl Holding {
-    /// Creates the state of a slot that this node has just taken by the transaction with this
-    /// `revision`. `key` describes the stored key that names the slot's holder: its lease, and the
-    /// revision that created it.
+    /// Creates the state of a slot that this node has just taken. `revision` is the revision of the
+    /// transaction that took it. `key` describes the stored key that names the slot's holder.
     pub(super) fn new(
         slot: u32,
         agreed: Agreed,
@@ -77,13 +76,13 @@ impl Holding {
         self.slot
     }
 
-    /// Returns the revision of the last acknowledged horizon.
+    /// Returns the store revision of the last acknowledged horizon.
     pub(super) fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// Returns the state of the key that stores the end of this slot's reserved time: the revision
-    /// of its last acknowledged write, and the value of a renewal that has no response yet.
+    /// Returns the state of the key that stores this slot's horizon: the revision of its last
+    /// acknowledged write, and the value of a renewal that has no response yet.
     pub(super) fn horizon(&self, rule: &LeaseRule) -> OwnKey {
         let key = rule.keys.horizon(self.slot);
         let sent = self
@@ -138,17 +137,17 @@ impl Holding {
                 }
             });
         }
-        // If a transaction got no response, send it again unchanged. At most one of its copies can
-        // commit, regardless of when they arrive.
+        // Send a transaction without a response again, unchanged. At most one copy can commit,
+        // regardless of the order in which the copies arrive.
         self.pending
             .as_ref()
             .map(|pending| Request::Commit(pending.transaction.clone()))
     }
 
-    /// Plans a transaction that extends the horizon if the slot's key was created at `created`, and
-    /// if neither the agreement nor the horizon has changed. The horizon is never lowered. If
-    /// `created` is [`Revision::ABSENT`], the key must not exist, and it is written again under
-    /// `lease`. In all other cases, `lease` is `None`.
+    /// Plans a transaction that extends the horizon. It fails if the agreement or the horizon has
+    /// changed, or if the slot's key was not created at `created`. The horizon is never lowered. If
+    /// `created` is [`Revision::ABSENT`], the key must not exist, and the transaction writes it
+    /// again under `lease`. Otherwise `lease` is `None`.
     fn extend(
         &self,
         created: Revision,
@@ -208,7 +207,8 @@ impl Holding {
         match (reply, &mut self.key) {
             (Reply::KeptAlive(true), _) => Held::Same,
             (Reply::KeptAlive(false), _) => {
-                // The lease has ended. Renew at once, to learn whether another node took the slot.
+                // The lease has ended. Renew at once to learn whether another node has taken the
+                // slot.
                 self.renew_at = now;
                 Held::Same
             }
@@ -231,7 +231,7 @@ impl Holding {
         }
     }
 
-    /// Records that the pending horizon was written at `revision`.
+    /// Records that the pending horizon was stored at `revision`.
     fn acknowledge(&mut self, pending: &Pending, revision: Revision) -> Reserved {
         assert!(
             revision > self.revision,
@@ -253,9 +253,9 @@ impl Holding {
         self.reserved
     }
 
-    /// Handles a renewal that the coordinator refused because a compared value had changed. The
-    /// refused request had no effect, but the same transaction may have been committed earlier.
-    /// `snapshot` has the fleet's current settings, and the slot's horizon and holder.
+    /// Handles a renewal that the coordinator refused because a compared value had changed. An
+    /// earlier copy of the same transaction may have been committed nevertheless. `snapshot` has
+    /// the fleet's current settings, and the slot's horizon and holder.
     fn refused(
         &mut self,
         pending: &Pending,
@@ -269,8 +269,8 @@ impl Holding {
         };
         let (meta, horizon, slot) = (meta.first(), horizon.first(), slot.first());
         match horizon {
-            // Recognize this node's own write by its attempt number, which is random. The process
-            // id `instance` is not sufficient, because a copy of this process has the same one.
+            // Recognize this node's own write by its random attempt number. The nonce of the
+            // process is not sufficient, because a copy of this process has the same nonce.
             Some(entry) if pending.has_written(horizon) => {
                 return Held::Extended(self.acknowledge(pending, entry.modified));
             }
@@ -290,16 +290,17 @@ impl Holding {
             (None, SlotKey::Gone { .. }) if meta_changed => {}
             (Some(entry), SlotKey::Held { created, .. })
                 if meta_changed && entry.created == created => {}
-            // Another node has taken the slot, or the renewal was refused for a reason that the
-            // stored values do not show. In both cases, the slot counts as lost.
+            // Another node has taken the slot, or the stored values do not explain the refusal. In
+            // both cases the slot counts as lost.
             _ => return Held::Fenced,
         }
         self.renew_at = now;
         Held::Same
     }
 
-    /// Returns `true` (keep the slot) and accepts the changed agreement if it covers all that this
-    /// node mints, and has the same fleet name and no higher floor (minimum time of ids).
+    /// Accepts a changed agreement and returns `true` if this node can keep its slot under it. The
+    /// agreement must cover everything that this node mints, and have the same fleet name and no
+    /// higher floor.
     fn agree_again(
         &mut self,
         meta: Option<&KeyValue>,
@@ -320,14 +321,14 @@ impl Holding {
         Ok(is_same)
     }
 
-    /// `true` while a transaction is pending that takes the slot back after its lease ended. If it
-    /// is rejected, the slot is lost, because the new lease for it may have ended as well.
+    /// `true` while a transaction is pending that takes the slot back after its lease ended. If the
+    /// coordinator refuses it, the slot is lost, because the new lease may have ended as well.
     pub(super) fn cannot_reclaim(&self) -> bool {
         self.pending.is_some() && matches!(self.key, SlotKey::Gone { .. })
     }
 
-    /// Returns the transaction that releases the slot but keeps the record of its reserved time.
-    /// Returns `None` if the key that names the slot's holder was already deleted.
+    /// Returns the transaction that releases the slot. The slot's horizon stays stored. Returns
+    /// `None` if the key that names the slot's holder was already deleted.
     pub(super) fn release(&self, rule: &LeaseRule) -> Option<Transaction> {
         let SlotKey::Held { created, .. } = self.key else {
             return None;

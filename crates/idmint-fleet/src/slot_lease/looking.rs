@@ -1,5 +1,5 @@
-//! Decides what a node without a slot (place in the fleet) does after it has read all slots. The
-//! node creates a fleet, adds its formats to the fleet's shared settings, waits, or takes a slot.
+//! Decides what a node without a slot does after it has read all slots: it creates a fleet, adds
+//! its formats to the fleet's agreement, waits, or takes a slot.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use idmint_core::minting::{Reservation, SlotLack};
 use idmint_core::time::UnixNanos;
 
 impl SlotLease {
-    /// Decides what to do after a read of all slots. A node that accepts the fleet's settings but
-    /// waits for a slot rewrites its key `FleetKeys::waiting` at most once every [`RENEW_EVERY`].
-    /// If a later read finds an older revision of that key, the store has lost data.
+    /// Decides what to do after a read of all slots. A node that waits for a slot also rewrites its
+    /// key `FleetKeys::waiting`, at most once every [`RENEW_EVERY`]. If a later read finds an older
+    /// revision of that key, the store has lost data.
     pub(super) fn look(
         &mut self,
         snapshot: &Snapshot,
@@ -40,9 +40,9 @@ impl SlotLease {
         change
     }
 
-    /// Returns the phase in which this node, which waits for a slot, rewrites a key of its own. If
-    /// a later read finds an older revision of that key, the store has lost data. The write fails
-    /// if that key or the fleet's settings have changed since this node last read all slots.
+    /// Returns the phase in which this node rewrites its own key while it waits for a slot. If a
+    /// later read finds an older revision of that key, the store has lost data. The write fails if
+    /// that key or the fleet's agreement has changed since the last read of all slots.
     fn waiting(&mut self, agreed: Agreed, entropy: &mut Entropy) -> Phase {
         let (keys, node) = (&self.rule.keys, &self.rule.node);
         let (key, value) = (keys.waiting(node), entropy.nonce().to_string().into_bytes());
@@ -137,9 +137,10 @@ impl SlotLease {
     }
 
     /// Founds the fleet, which did not exist at `missing_at`. If another node has founded the fleet
-    /// in the meantime, this node looks for a slot instead. If this node's clock is more than
-    /// `skew_max` ahead of the clock of another node that wants to found the fleet, this node waits
-    /// and reads again. This node's clock may be wrong, and a floor that is too high cannot be
+    /// in the meantime, this node looks for a slot instead.
+    ///
+    /// If this node's clock is more than `skew_max` ahead of another founder's clock, this node
+    /// waits and reads again. Its clock may be wrong, and a floor that is too high cannot be
     /// lowered while any node mints above it.
     pub(super) fn found(
         &mut self,
@@ -164,9 +165,9 @@ impl SlotLease {
                 LOOK_AGAIN_MAX,
             ));
         }
-        // Compute the new fleet's floor (the time from which it mints) from `missing_at`, when this
-        // node found no fleet. If the store was wiped, all reservations in it were made before
-        // then. The later time `now` would raise the floor needlessly.
+        // Compute the floor from `missing_at`, the time at which this node found no fleet. If the
+        // store was wiped, all lost reservations were made before that time. The later time `now`
+        // would raise the floor needlessly.
         let floor = ceil_to_millis(rule.founding.floor(missing_at, rule.clock.max_ahead));
         match rule
             .layout
@@ -184,8 +185,8 @@ impl SlotLease {
         }
     }
 
-    /// Makes this node wait at most for `wait` before it reads the slots again. A long wait is cut
-    /// to [`LOOK_AGAIN_MAX`], in case another node releases a slot early. The returned refusal
+    /// Makes this node read the slots again after at most `wait`. A `wait` above [`LOOK_AGAIN_MAX`]
+    /// is shortened to it, because another node may release a slot early. The returned refusal
     /// tells callers to retry after `wait`.
     pub(super) fn look_again(
         &mut self,
@@ -235,8 +236,8 @@ impl SlotLease {
                 Compare::Created(slot_key.clone(), free.holder),
                 Compare::Modified(horizon_key.clone(), free.revision),
                 Compare::Created(known_rows_key.clone(), Revision::ABSENT),
-                // Make the transaction fail if a restore since the last read has undone a write of
-                // this key, which the node rewrites while it waits for a slot.
+                // The node rewrites this key while it waits for a slot. If a restore since the last
+                // read has undone a write of the key, this comparison makes the transaction fail.
                 Compare::Modified(rule.keys.waiting(&rule.node), self.waiting_found),
             ],
             write: vec![

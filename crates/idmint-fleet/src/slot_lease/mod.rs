@@ -1,5 +1,5 @@
 //! The protocol of a leased slot: which request comes next, and what its reply changes. The
-//! protocol code uses no I/O, no clock and no threads.
+//! protocol itself has no I/O, no clock and no threads.
 //!
 //! ```text
 //! Looking ──► Announcing ──► Asking ──► Agreeing ──► Looking     if there is no fleet

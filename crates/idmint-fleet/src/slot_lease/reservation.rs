@@ -1,5 +1,4 @@
-//! The reservation of time in a slot (a node's place in the fleet), from the request to its
-//! acknowledgement by the coordinator.
+//! A reservation of time in a slot, from the request until the coordinator has acknowledged it.
 
 use super::rule::{DEADLINE, RENEW_EVERY};
 use crate::nonce::Nonce;
@@ -8,13 +7,13 @@ use crate::{Key, KeyValue, Lease, Transaction, Write};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
-/// The end of a slot's reserved time, and when this node asked for it. The coordinator has
-/// acknowledged the reservation, unless it is part of a [`Pending`] transaction.
+/// A slot's horizon, and the time at which this node asked for it. The coordinator has acknowledged
+/// the reservation, unless it is part of a [`Pending`] transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reserved {
-    /// The horizon: the first instant that may not be used.
+    /// The horizon, which is the first instant that the node may not use.
     pub(super) horizon: UnixNanos,
-    /// The time at which the request for this horizon, which may be repeated, was first sent.
+    /// The time at which the request for this horizon was first sent. Retries do not change it.
     pub(super) sent_at: UnixNanos,
 }
 
@@ -24,16 +23,16 @@ impl Reserved {
         HorizonPlan::leased(self.horizon, self.sent_at.after(DEADLINE))
     }
 
-    /// Returns the time of the slot's next renewal: after [`RENEW_EVERY`], or when half of the
-    /// reserved time has passed, whichever is earlier.
+    /// Returns the time of the slot's next renewal. It is [`RENEW_EVERY`] after this one, or
+    /// earlier if half of the reserved time has passed by then.
     pub(super) fn renew_at(&self) -> UnixNanos {
         let half = self.plan().usable_until().since(self.sent_at) / 2;
         self.sent_at.after(half.min(RENEW_EVERY))
     }
 }
 
-/// A transaction that reserves time in a slot and may have been sent. It is sent again unchanged
-/// until it gets a response.
+/// A transaction that reserves time in a slot. It may have been sent already, and is sent unchanged
+/// until a response arrives.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
     pub(super) transaction: Transaction,
@@ -46,8 +45,8 @@ impl Pending {
     /// Creates a pending reservation from its transaction.
     ///
     /// # Panics
-    /// Panics if the transaction writes a key that it does not compare. Such a transaction could
-    /// undo the writes of other nodes.
+    /// Panics if the transaction writes a key that it does not compare, because it could undo the
+    /// writes of other nodes.
     pub(super) fn new(transaction: Transaction, attempt: Nonce, reserves: Reserved) -> Pending {
         assert_guarded(&transaction);
         Pending {
@@ -81,8 +80,8 @@ impl Pending {
     }
 }
 
-/// Returns the write by which this process announces that it can read the kinds of rows in
-/// [`KNOWN_ROWS`]. Some earlier versions cannot read such rows.
+/// Returns the write by which this process announces that it can read the rows in [`KNOWN_ROWS`].
+/// Some earlier versions cannot read them.
 pub(super) fn known_rows(key: Key, lease: Lease) -> Write {
     Write::Put {
         key,
@@ -91,7 +90,8 @@ pub(super) fn known_rows(key: Key, lease: Lease) -> Write {
     }
 }
 
-/// Checks that each written key's revision is compared, so that no other node's write is undone.
+/// Checks that the transaction compares the revision of each key that it writes. Otherwise it could
+/// undo another node's write.
 ///
 /// # Panics
 /// Panics if the transaction writes a key that it does not compare.

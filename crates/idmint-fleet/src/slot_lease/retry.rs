@@ -11,8 +11,7 @@ const FIRST: Duration = Duration::from_millis(100);
 /// The longest delay after a failure.
 const LAST: Duration = Duration::from_secs(2);
 
-/// Exponential backoff with jitter, so that nodes that fail at the same time do not retry at the
-/// same time.
+/// Exponential backoff with jitter, so that nodes that fail together do not retry together.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Retry {
     failures: u32,

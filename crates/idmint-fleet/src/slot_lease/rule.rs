@@ -1,4 +1,4 @@
-//! Settings for the lease of a node's slot (its place in the fleet), and the durations of a lease.
+//! The settings with which a node leases a slot, and the durations of a lease.
 
 use std::time::Duration;
 
@@ -9,12 +9,11 @@ use crate::nonce::Nonce;
 use idmint_storage::KeptFormat;
 use idmint_storage::SlotShare;
 
-/// The duration after which a slot's lease expires if the holder of the slot does not keep it
-/// alive.
+/// The duration after which a slot's lease expires if its holder does not keep it alive.
 pub(super) const LEASE: Duration = Duration::from_secs(60);
 
-/// The time for which the holder of a slot may use it, counted from sending the last acknowledged
-/// renewal. It is shorter than [`LEASE`], so the holder stops before its lease ends.
+/// The time for which a holder may use its slot after it sent the last acknowledged renewal. It is
+/// shorter than [`LEASE`], so the holder stops before its lease ends.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(50);
 
 /// The interval between two renewals of a slot.
@@ -33,8 +32,7 @@ pub struct LeaseRule {
 /// The limits on how far a node's clock may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockLimits {
-    /// The maximum time by which a slot's reserved time may end after the clock reading of the node
-    /// that takes the slot.
+    /// The maximum lead of a slot's horizon over the clock of a node that takes the slot.
     pub max_ahead: Duration,
     /// The maximum difference between the node's clock and the median of the fleet's clocks.
     pub skew_max: Duration,
@@ -57,9 +55,9 @@ impl LeaseRule {
         &self.node
     }
 
-    /// Creates the settings with which the node `node` leases a slot (place in the fleet) to mint
-    /// ids of `formats`. The fleet's store hands out the slots in `share`. If the node has to
-    /// create the fleet, `founding` says whether nodes of an earlier fleet may still be minting.
+    /// Creates the settings with which `node` leases a slot to mint ids of `formats`. `share` has
+    /// the slots that the fleet's store hands out. If the node has to create the fleet, `founding`
+    /// says whether nodes of an earlier fleet may still be minting.
     pub fn new(
         keys: FleetKeys,
         share: SlotShare,

@@ -1,4 +1,4 @@
-//! The lease of a slot: how a node finds, takes, renews and releases a slot.
+//! The lease of a slot: a node finds, takes, renews and releases the slot.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use crate::{CoordinatorError, Lease, Outcome, OwnKey, Revision, Transaction};
 use idmint_core::minting::SlotLack;
 use idmint_core::time::UnixNanos;
 
-/// The maximum time before the slots are read again while this node waits for a slot.
+/// The longest time until a node that waits for a slot reads all slots again.
 pub(super) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(2);
 
-/// The time that a node waits after it has announced that it wants to found the fleet. After that,
-/// the node reads the announcements of other nodes that want to do the same.
+/// The time that a founder waits between its own announcement and its read of other nodes'
+/// announcements.
 pub(super) const ANSWER_AFTER: Duration = Duration::from_secs(2);
 
-/// The maximum number of times that this node sends the release of its slot if no response arrives.
-/// After that, the slot becomes free when its lease expires.
+/// The maximum number of times that a node sends the release of its slot without a response. After
+/// that, the slot becomes free when its lease expires.
 const RELEASES_MAX: u32 = 3;
 
-/// The state machine of a slot's lease. `next` takes the time and returns the next request.
-/// `answer` takes the reply and returns the effect of the reply on the mint.
+/// The state machine of a slot's lease. `next` returns the next request at a given time. `answer`
+/// takes the reply, and returns the effect of the reply on the mint.
 ///
 /// At most one request is in flight.
 #[derive(Debug, Clone)]
@@ -45,21 +45,22 @@ pub(crate) struct SlotLease {
     /// `true` if the last response confirmed the agreement in `agreed`.
     pub(super) is_confirmed: bool,
     pub(super) clock_check: ClockCheck,
-    /// The highest values, such as revisions, that the coordinator has reported to this node or its
-    /// earlier processes. A lower value in a later response shows a loss of data.
+    /// The highest values that the coordinator has reported to this node or its earlier processes.
+    /// A lower value in a later response shows a loss of data.
     pub(crate) high_water: HighWater,
     /// `true` if the last response showed that the coordinator has lost acknowledged data.
     pub(super) is_regressed: bool,
-    /// The time at which this node last wrote its own key, which it rewrites while it has no slot.
+    /// The time at which this node last wrote its waiting key, which it rewrites while it has no
+    /// slot.
     pub(super) waited_at: UnixNanos,
-    /// The revision of this node's own key at the last read of all slots. The node rewrites the key
-    /// while it has no slot, to detect lost data.
+    /// The revision of the waiting key at the last read of all slots. This node rewrites the
+    /// waiting key while it has no slot.
     pub(super) waiting_found: Revision,
-    /// The value that this node last sent for the key that it rewrites while it has no slot, or
-    /// `None` before the first write of that key.
+    /// The value that this node last sent for the waiting key, which it rewrites while it has no
+    /// slot. `None` before the first write.
     pub(super) waiting_value: Option<Vec<u8>>,
-    /// The last attempt to found a fleet, if its request failed, for example without a response:
-    /// the settings that this node sent, and the floor (time below which no id is minted) in them.
+    /// The last attempt to found a fleet, if its request failed and may have been done
+    /// nevertheless. Contains the agreement that this node sent, and the floor in it.
     pub(super) unanswered: Option<(Vec<u8>, UnixNanos)>,
 }
 
@@ -68,21 +69,22 @@ pub(super) enum Phase {
     /// This node reads the fleet's agreement and all slots.
     Looking,
     /// This node found no fleet at `missing_at`, and wants to found one. It first stores its clock
-    /// reading for other founders. A founder whose clock is too far ahead of another's waits.
+    /// reading for other founders. The founder whose clock is too far ahead waits for the others.
     Announcing {
         missing_at: UnixNanos,
         lease: Option<Lease>,
     },
-    /// This node has announced its clock reading, and reads the announcements of other nodes that
-    /// want to create the same fleet.
+    /// This node has announced its clock reading, and reads the announcements of the other
+    /// founders.
     Asking { missing_at: UnixNanos },
-    /// This node adds its formats to the fleet's agreement (the shared settings), or creates the
-    /// fleet. In the second case, `founds` is the fleet's floor, the time from which it mints.
+    /// This node adds its formats to the fleet's agreement, or creates the fleet. In the second
+    /// case, `founds` is the fleet's floor.
     Agreeing {
         transaction: Transaction,
         founds: Option<UnixNanos>,
     },
-    /// This node rewrites its own key while it waits for a slot. An older revision shows lost data.
+    /// This node rewrites its waiting key while it has no slot. If a later read finds an older
+    /// revision of that key, the store has lost data.
     Waiting { transaction: Transaction },
     /// This node has chosen a slot, and asks for a lease.
     Claiming {
@@ -94,7 +96,7 @@ pub(super) enum Phase {
     Acquiring { claim: Claim, pending: Pending },
     /// This node holds the slot.
     Holding(Holding),
-    /// Releases the slot.
+    /// This node releases the slot.
     Releasing {
         transaction: Transaction,
         tries: u32,
@@ -103,14 +105,14 @@ pub(super) enum Phase {
     Released,
 }
 
-/// A slot that is being taken.
+/// A slot that this node is taking.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claim {
     pub(super) slot: u32,
     pub(super) agreed: Agreed,
     pub(super) lease: Lease,
-    /// The revision that created the key of the slot's earlier holder, or 0 if the slot had no
-    /// holder. It comes from [`FreeSlot::holder`].
+    /// The revision that created the key of the slot's earlier holder, or 0 if the slot had none.
+    /// Copied from [`FreeSlot::holder`].
     pub(super) holder: Revision,
     pub(super) start: UnixNanos,
 }
@@ -141,15 +143,15 @@ impl SlotLease {
         self.is_regressed
     }
 
-    /// Returns the fleet's agreement (the shared settings) if the last response confirmed it.
-    /// Returns `None` otherwise, for example if that response showed a loss of data.
+    /// Returns the fleet's agreement if the last response confirmed it, and `None` otherwise, for
+    /// example after a loss of data.
     pub(crate) fn confirmed(&self) -> Option<Agreed> {
         self.agreed.filter(|_| self.is_confirmed)
     }
 
-    /// Returns the state of the key that this node rewrites regularly: the key with the end of its
-    /// slot's reserved time, or a separate key while it has no slot. Returns `None` if the node has
-    /// no slot and has not written the separate key yet.
+    /// Returns the state of the key that this node rewrites regularly: its slot's horizon, or the
+    /// waiting key while it has no slot. Returns `None` if the node has no slot and has not written
+    /// its waiting key yet.
     pub(crate) fn own_key(&self) -> Option<OwnKey> {
         if let Phase::Holding(holding) = &self.phase {
             return Some(holding.horizon(&self.rule));
@@ -163,8 +165,8 @@ impl SlotLease {
         })
     }
 
-    /// Makes the next read or renewal due at once, because a response about records did not fit
-    /// earlier ones, for example by a lower revision. The store may have lost data.
+    /// Makes the next read or renewal due at once. Call this after a response about records
+    /// contradicted earlier ones, because the store may have lost data.
     pub(crate) fn look_anew(&mut self, now: UnixNanos) {
         self.waited_at = UnixNanos::default();
         match &mut self.phase {
@@ -191,8 +193,8 @@ impl SlotLease {
         matches!(self.phase, Phase::Looking)
     }
 
-    /// Discards the observations of other nodes' clocks. They were timed by this node's clock,
-    /// which was just set to another time.
+    /// Discards the observations of other nodes' clocks, because this node's clock was just set.
+    /// The observations were timed by the clock before that.
     pub(crate) fn clock_was_set(&mut self) {
         self.clock_check.forget();
         self.waited_at = UnixNanos::default();
@@ -261,8 +263,8 @@ impl SlotLease {
         }
     }
 
-    /// Releases the slot, or stops looking for one. A request in flight is abandoned. If the
-    /// abandoned request took a slot, that slot is free once its lease expires.
+    /// Releases the slot, or stops looking for one. A request in flight is abandoned. If that
+    /// request took a slot, the slot becomes free when its lease expires.
     pub(crate) fn release(&mut self) {
         self.phase = match &self.phase {
             Phase::Holding(holding) => match holding.release(&self.rule) {
@@ -278,7 +280,7 @@ impl SlotLease {
             },
             _ => Phase::Released,
         };
-        // The reply to the request in flight is no longer needed.
+        // The reply to the request in flight no longer matters.
         self.is_waiting_for_reply = false;
         self.retry.succeeded();
     }
@@ -289,9 +291,9 @@ impl SlotLease {
             CoordinatorError::Refused(_) | CoordinatorError::Denied(_)
         );
         match &mut self.phase {
-            // The coordinator refused the transaction that makes this node the holder of a slot,
-            // usually because the slot's new lease has ended. The same transaction may have been
-            // committed when it was sent before, which the next read of all slots shows.
+            // The coordinator refused to make this node the holder of the slot, usually because the
+            // new lease has ended. An earlier copy of the transaction may have been committed,
+            // which the next read of all slots shows.
             Phase::Acquiring { .. } if is_refused => {
                 self.phase = Phase::Looking;
                 Change::None
@@ -300,9 +302,9 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::Fenced
             }
-            // The change of the fleet's shared settings reserves no time for minting, so it can be
-            // abandoned. Start again with a read. If the change was to found the fleet, the lease
-            // under which this node stored its clock reading may have ended.
+            // A change of the agreement reserves no time for minting, so it can be abandoned. Start
+            // again with a read. If the change was to found the fleet, the lease of this node's
+            // announcement may have ended.
             Phase::Agreeing {
                 transaction,
                 founds,
@@ -312,8 +314,8 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::None
             }
-            // Read all slots again, to see whether a waiting node's key was written. If there is
-            // still no fleet, this node announces its clock reading under a new lease.
+            // Read all slots again to learn whether the key of a waiting node was written. If there
+            // is still no fleet, this node announces its clock reading under a new lease.
             Phase::Announcing { .. } | Phase::Waiting { .. } => {
                 self.phase = Phase::Looking;
                 Change::None
@@ -374,7 +376,8 @@ impl SlotLease {
             (Phase::Waiting { .. }, Reply::Outcome(outcome)) => {
                 self.phase = Phase::Looking;
                 if let Outcome::Committed(written) = outcome {
-                    // The write compared the accepted fleet settings, so they are still current.
+                    // The write compared the agreement's revision, so the agreement is still
+                    // current.
                     self.is_confirmed = true;
                     let key = self.rule.keys.waiting(&self.rule.node);
                     self.high_water.wait_by(Some((key, written.revision)));
@@ -399,7 +402,7 @@ impl SlotLease {
                 let held = holding.answer(now, reply, &self.rule, entropy);
                 let agreed = holding.agreed();
                 self.agreed = Some(agreed);
-                // The fleet may have adopted a folder meanwhile.
+                // The fleet may have adopted a folder since the last read.
                 self.high_water.adopted(agreed.least, agreed.records);
                 match held {
                     Held::Same => Change::None,
@@ -428,8 +431,8 @@ impl SlotLease {
         }
     }
 
-    /// Checks that a reply contradicts no earlier response of the coordinator, which would show
-    /// that the coordinator has lost data.
+    /// Checks that a reply does not contradict the coordinator's earlier responses. A contradiction
+    /// shows that the coordinator has lost data.
     fn check(&self, reply: &Reply) -> Result<(), Regression> {
         let (high_water, keys) = (&self.high_water, &self.rule.keys);
         match (&self.phase, reply) {
@@ -448,8 +451,8 @@ impl SlotLease {
         }
     }
 
-    /// Gives up the slot after a loss of data. This node reads all slots regularly, and takes
-    /// another slot only when the lost data is back or an operator has run `fence-restore`.
+    /// Gives up the slot after a loss of data. This node continues to read all slots. It takes a
+    /// slot again only when the lost data is back or an operator has run `fence-restore`.
     fn regressed(
         &mut self,
         regression: Regression,
@@ -489,8 +492,8 @@ impl SlotLease {
             start,
         } = *claim;
         let reserved = pending.reserves;
-        // Find the revision that created the slot holder's key. If an earlier process of this node
-        // still held the slot, overwriting the key has kept that revision.
+        // If an earlier process of this node still held the slot, this write only replaced the
+        // value of the key. The key then keeps the revision that created it.
         let created = if holder == Revision::ABSENT {
             revision
         } else {

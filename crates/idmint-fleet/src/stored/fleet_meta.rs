@@ -1,4 +1,4 @@
-//! The stored agreement of a fleet's nodes.
+//! The agreement that all nodes of a fleet share, as stored.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -11,16 +11,16 @@ use crate::records::SharedRecords;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{SlotRange, SlotShare};
 
-/// The version of the fleet's stored settings if the last `fence-restore` command stopped all
-/// series of numbers. Programs that are too old to obey that stop refuse to read this version.
+/// The version of the agreement if the last `fence-restore` command stopped all series. Programs
+/// that do not know this stop refuse to read this version.
 const VERSION_WITH_HOLD: u32 = 2;
 
-/// The version of the fleet's stored settings while an adoption is incomplete. Programs that would
-/// issue numbers nevertheless refuse to read this version.
+/// The version of the agreement while an adoption is incomplete. Programs that would issue numbers
+/// nevertheless refuse to read this version.
 const VERSION_WITH_ADOPTION: u32 = 3;
 
-/// The stored agreement that all nodes of a fleet share: its slots (places for nodes), the id
-/// formats that it mints, and its floor, the time below which no id is minted.
+/// The stored agreement that all nodes of a fleet share: its slots, the id formats that it mints,
+/// and its floor, the time below which no id is minted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FleetMeta {
@@ -30,44 +30,44 @@ pub(crate) struct FleetMeta {
         deserialize_with = "value::skip_version"
     )]
     version: (),
-    /// The fleet's current name. Every fence gives it a new one.
+    /// The fleet's current name. Every fence replaces it.
     pub(crate) fleet: Nonce,
     /// The fleet's earlier names. Each `fence-restore` command gives the fleet a new name, and adds
-    /// the former name here. So the list is empty only before the first such command. If the
-    /// command finds neither a fleet nor an earlier name, it adds the new name itself.
+    /// the former one here. So the list is empty until the first such command. If the command finds
+    /// neither a fleet nor an earlier name, it adds the new name itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) former: Vec<Nonce>,
     /// The number of slots.
     pub(crate) slots: NonZeroU32,
-    /// The slots (places for nodes) that this coordinator hands out, or `None` if it hands out all
-    /// slots of the fleet.
+    /// The slots that this coordinator hands out, or `None` if it hands out all slots of the fleet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) share: Option<SlotRange>,
-    /// The number of fences (operator's commands after a restore) so far. Fences by earlier
-    /// versions of this program were not counted.
+    /// The number of times that an operator has fenced the fleet. Fences by early versions of this
+    /// program were not counted.
     #[serde(default, skip_serializing_if = "value::is_zero")]
     pub(crate) fences: u32,
-    /// The floor: no id is minted for a time before this instant, even in a slot whose reserved
+    /// The floor. No id is minted for a time before this instant, not even in a slot whose reserved
     /// time ends earlier. A whole number of milliseconds.
     #[serde(rename = "floor_ms", with = "millis")]
     pub(crate) floor: UnixNanos,
-    /// The instant up to which single nodes had minted ids before the fleet took them over. A fence
+    /// The time up to which single nodes had minted ids before the fleet adopted them. A fence
     /// never sets the floor below this instant, even if it is far ahead. Every adoption raises this
-    /// instant by at least 1 ms, so an earlier instant shows that the store has lost an adoption.
+    /// instant by at least 1 ms. So an earlier instant shows that the store has lost an adoption.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     pub(crate) least: Option<StoredInstant>,
-    /// `true` if the last `fence-restore` command, run by an operator after a restore, found that
-    /// records are missing. Nodes neither read nor write records until the next such command.
-    /// Otherwise a new record could take the place of a missing one.
+    /// `true` if the last `fence-restore` command found that records are missing. Nodes then
+    /// neither read nor write records until the next such command, because a new record could take
+    /// the place of a missing one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lacks_records: bool,
-    /// The incomplete adoption of a single node's records, or `None`. Until it is complete, nodes
-    /// neither read nor write records. Otherwise a series could issue its first numbers again.
+    /// The incomplete adoption of a single node's records, or `None`. Nodes neither read nor write
+    /// records until the adoption is complete, because a series could issue its first numbers
+    /// again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) adopting: Option<Adopting>,
-    /// `true` if the last `fence-restore` command stopped all series of numbers. These settings are
-    /// then stored as version 2. Programs that cannot read the row `number-hold`, which stores the
-    /// stop, refuse that version.
+    /// `true` if the last `fence-restore` command stopped all series. The agreement is then stored
+    /// as version 2. Programs that cannot read the row `number-hold`, which stores the stop, refuse
+    /// that version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) may_hold_numbers: bool,
     /// The description of each id format that the fleet mints, for comparison with a node's
@@ -75,15 +75,16 @@ pub(crate) struct FleetMeta {
     pub(crate) formats: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// An incomplete adoption. The value is its id, which is also in the adoption note of the folder.
+/// An incomplete adoption. The value is the adoption's id, which the note in the adopted folder
+/// also contains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Adopting {
-    /// The records of the folder are being compared with the fleet's. As this adoption has copied no
-    /// record yet, another one may begin, and a fence ends this state.
+    /// The folder's records are being compared with the fleet's. No record has been copied yet, so
+    /// another adoption may begin, and a fence ends this state.
     Comparing(String),
-    /// The records of the folder are being copied. This state ends only when all have been copied.
-    /// Otherwise a series with only some of its rows could issue its numbers again.
+    /// The folder's records are being copied. This state ends only when all of them have been
+    /// copied, because a series with only some of its rows could issue its numbers again.
     Copying(String),
 }
 
@@ -105,14 +106,14 @@ impl FleetMeta {
         }
     }
 
-    /// Returns the fleet's first name, which identifies the fleet. A fence (an operator's command
-    /// after a restore) changes only the current name.
+    /// Returns the fleet's first name, which identifies the fleet. A fence changes only the current
+    /// name.
     pub(crate) fn origin(&self) -> Nonce {
         self.former.first().copied().unwrap_or(self.fleet)
     }
 
-    /// Gives the fleet a new name, by which nodes notice the fence, and a new floor (minimum time
-    /// of ids). Adds the old name, and the names that nodes still use (`known_as`), to `former`.
+    /// Gives the fleet a new name and a new floor. Nodes notice the fence by the new name. Adds the
+    /// old name to `former`, and also the names in `known_as`, which nodes still use.
     pub(crate) fn fence(&mut self, fleet: Nonce, floor: UnixNanos, known_as: &[Nonce]) {
         self.former.push(self.fleet);
         for name in known_as {
@@ -123,8 +124,8 @@ impl FleetMeta {
         (self.fleet, self.floor) = (fleet, floor);
     }
 
-    /// Ends the comparison of an adoption. The adoption then has to compare again, because nodes may
-    /// use records in the meantime. An adoption that copies records does not end.
+    /// Ends the comparison of an adoption. That adoption must then compare again, because nodes may
+    /// use records in the meantime. An adoption that already copies records continues.
     pub(crate) fn end_comparison(&mut self) {
         if let Some(Adopting::Comparing(_)) = self.adopting {
             self.adopting = None;

@@ -1,5 +1,4 @@
-//! The stored record of a slot's horizon (the end of its reserved time) and of the process that
-//! wrote it.
+//! The stored record of a slot's horizon, and of the process that wrote it.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +16,8 @@ pub(crate) struct HorizonRecord {
         deserialize_with = "value::skip_version"
     )]
     version: (),
-    /// The horizon of the slot, which is a node's place in the fleet: no node has minted ids in the
-    /// slot for this instant or a later one. A whole number of milliseconds.
+    /// The slot's horizon. No node has minted ids in the slot for this instant or a later one. A
+    /// whole number of milliseconds.
     #[serde(rename = "h_ms", with = "millis")]
     pub(crate) horizon: UnixNanos,
     /// The nonce of the process that wrote the horizon.

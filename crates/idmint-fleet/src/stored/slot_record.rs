@@ -13,11 +13,11 @@ pub(crate) const HOLD_ROW: &str = "number-hold";
 pub(crate) const CLOSED_ROW: &str = "number-closed";
 
 /// The names of the kinds of rows that this version can read but some earlier versions cannot,
-/// separated by spaces. A process announces these names in a separate key, because earlier versions
-/// accept no further field in the record of a slot (a node's place in the fleet).
+/// separated by spaces. A process announces these names under a separate key, because earlier
+/// versions reject a [`SlotRecord`] with an additional field.
 pub(crate) const KNOWN_ROWS: &str = "number-hold number-closed";
 
-/// The process that holds a slot (place in the fleet). The record is deleted when its lease ends.
+/// The process that holds a slot. The record is deleted when the lease of the process ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SlotRecord {
@@ -33,8 +33,8 @@ pub(crate) struct SlotRecord {
     pub(crate) node: String,
     /// The address on which the process listens.
     pub(crate) addr: String,
-    /// The time at which the process took the slot (its place in the fleet), according to the
-    /// process's own clock. A whole number of milliseconds.
+    /// The time at which the process took the slot, according to its own clock. A whole number of
+    /// milliseconds.
     #[serde(rename = "since_ms", with = "millis")]
     pub(crate) since: UnixNanos,
 }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use idmint_core::time::UnixNanos;
 use idmint_storage::FailureKind;
 
-/// The version of stored values. But a fleet's shared settings have a higher version while series
-/// are stopped after a fence, or while an adoption is incomplete. Programs that are too old to obey
-/// this refuse to read them.
+/// The version of most stored values. A fleet's agreement has a higher version while its series are
+/// stopped or an adoption is incomplete. Programs that are too old to know these states refuse to
+/// read it.
 const VERSION: u32 = 1;
 
 /// The reason why a value cannot be read.
@@ -81,7 +81,7 @@ pub(crate) fn skip_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     u32::deserialize(deserializer).map(drop)
 }
 
-/// `true` if a count is 0. Serde leaves out such a count when it serializes a value.
+/// `true` if a count is 0. Serde omits such a field.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
@@ -92,8 +92,8 @@ pub(crate) fn is_zero(count: &u32) -> bool {
 
 /// Serializes an instant as whole milliseconds since 1970.
 ///
-/// All stored instants are whole milliseconds. So the instant that one node writes is exactly the
-/// instant that another node reads.
+/// All stored instants are whole milliseconds, so a node reads exactly the instant that another
+/// node wrote.
 pub(super) mod millis {
     use super::{Deserialize, Deserializer, Serializer, UnixNanos};
     use serde::de::Error;

@@ -1,4 +1,4 @@
-//! One run of an adoption, in which a fleet takes over a single node with the records in its data
+//! One run of an adoption, in which a fleet takes over a single node and the records in its data
 //! folder. A run continues where an earlier run stopped.
 
 use std::collections::BTreeMap;
@@ -26,11 +26,11 @@ use idmint_storage::{
     Namespace, NumberStore, SeriesSummary, remembered_among,
 };
 
-/// The maximum number of attempts to raise the fleet's floor (lowest time of ids) or a slot's
-/// horizon (end of reserved time). An attempt fails if a node writes the same row first.
+/// The maximum number of attempts to change the fleet's agreement or a slot's horizon. An attempt
+/// fails if a node writes the same row first.
 const TRIES_MAX: usize = 20;
 
-/// The number of ledgers, series or pairs of objects that are read from the data folder at once.
+/// The number of ledgers, series or pairs of objects that are read from the data folder at a time.
 const PAGE_LEN: usize = 100;
 
 /// The parameters of an adoption.
@@ -39,8 +39,8 @@ pub struct Adoption {
     pub coordinator: Arc<dyn Coordinator>,
     /// The namespace of the fleet that adopts the folder.
     pub namespace: Namespace,
-    /// The endpoints of the fleet's etcd cluster. They are only used in messages and notes for
-    /// people.
+    /// The endpoints of the fleet's etcd cluster. They appear only in messages and in the folder's
+    /// note.
     pub endpoints: Vec<String>,
     /// The slots of the fleet.
     pub share: SlotShare,
@@ -49,10 +49,10 @@ pub struct Adoption {
     /// The current reading of this machine's clock.
     pub now: UnixNanos,
     /// The maximum lead of other nodes' clocks over this machine's clock. If the adoption creates
-    /// the fleet, the fleet mints no id for a time before `now` plus this lead.
+    /// the fleet, the fleet's floor is at least this far after `now`.
     pub ahead_max: Duration,
     /// The operator's statement about whether nodes may already have minted ids in the namespace.
-    /// The statement is used only if the namespace has no fleet yet.
+    /// It is used only if the namespace has no fleet yet.
     pub founding: Founding,
 }
 
@@ -61,17 +61,16 @@ pub struct Adoption {
 pub enum AdoptionStep {
     /// An earlier run had begun. This run continues it.
     Resumed,
-    /// The data folder of the single node is marked, so that no single node can start with it any
-    /// more.
+    /// The data folder of the single node is marked, so no single node can start on it any more.
     Marked,
-    /// The fleet's floor (the value) was raised if necessary. No id is minted in the fleet for a
-    /// time before the floor, which keeps new ids apart from the ids of the single node.
+    /// The fleet's floor was raised if necessary, and now has this value. No id is minted in the
+    /// fleet for a time before the floor, so new ids differ from the single node's ids.
     FloorRaised(UnixNanos),
-    /// The slot (place in the fleet) with this number is not used before this instant. It has the
-    /// worker numbers of the single node, which had reserved time up to this instant, far ahead of
-    /// the clock. All other slots can be used earlier.
+    /// The slot with this number rests until this instant. It has the worker numbers of the single
+    /// node, which had reserved time up to this instant, far ahead of the clock. All other slots
+    /// can be used earlier.
     SlotRests(u32, UnixNanos),
-    /// The records that have been adopted so far.
+    /// More records were adopted. The value has the counts so far.
     Records(AdoptedRecords),
 }
 
@@ -80,37 +79,37 @@ pub enum AdoptionStep {
 pub enum Adopted {
     /// The whole folder has been adopted.
     Done {
-        /// The fleet's floor: no id is minted in the fleet for a time before this instant.
+        /// The fleet's floor. No id is minted in the fleet for a time before this instant.
         floor: UnixNanos,
         /// The adopted records.
         records: AdoptedRecords,
     },
-    /// An earlier run had already adopted the whole folder. This run made no changes.
+    /// An earlier run had already adopted the whole folder. This run changed nothing.
     Before,
 }
 
-/// The counts of records from the single node's data folder that the fleet now has.
+/// The counts of the folder's records that the fleet now has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AdoptedRecords {
     /// The number of formats in the folder.
     pub formats: usize,
-    /// The counts of ledgers, of the appends to them, and of the request keys (idempotency keys)
-    /// that have not expired.
+    /// The counts of ledgers, of their appends, and of the appends' idempotency keys that have not
+    /// expired.
     pub ledgers: AdoptedCount,
-    /// The counts of pairs of objects, and of the conjunctions (close approaches) of these pairs.
+    /// The counts of pairs of objects, and of their conjunctions.
     pub pairs: AdoptedCount,
-    /// The counts of series (number sequences), of their numbers, and of the numbers' request keys.
+    /// The counts of series, of their numbers, and of the numbers' idempotency keys.
     pub series: AdoptedCount,
 }
 
 impl Adoption {
-    /// Lets the fleet take over a single node's data folder: marks it, raises the fleet's floor,
-    /// and copies the records. Calls `tell` after each completed step.
+    /// Moves a single node's data folder into the fleet: marks the folder, raises the fleet's
+    /// floor, and copies the records. Calls `tell` after each completed step.
     ///
     /// # Errors
-    /// Returns [`AdoptionError`] if the folder cannot be adopted now, or cannot be adopted at all.
-    /// If the folder contradicts the fleet and no earlier run has marked the folder, the folder
-    /// stays unchanged.
+    /// Returns [`AdoptionError`] if the folder cannot be adopted, or cannot be adopted yet. If the
+    /// folder contradicts the fleet and no earlier run has marked the folder, the folder stays
+    /// unchanged.
     pub fn run(
         &self,
         folder: &mut AdoptedFolder,
@@ -128,9 +127,8 @@ impl Adoption {
         match &progress {
             Some(AdoptionProgress::Done(_)) => return Ok(Adopted::Before),
             Some(progress @ (AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_))) => {
-                // An earlier run may have been interrupted after it wrote the adoption note, before
-                // it marked the folder's horizon file as adopted. Writing the note again also
-                // writes this mark.
+                // An earlier run may have stopped after it wrote the adoption note, but before it
+                // marked the folder's horizon file. Writing the note again also marks that file.
                 let origin = folder.note().and_then(|note| note.origin.clone());
                 self.note(folder, &id, progress.clone(), origin)?;
                 tell(AdoptionStep::Resumed);
@@ -143,19 +141,19 @@ impl Adoption {
         if !is_copying {
             let is_new = progress.is_none();
             if is_new && state.is_none() {
-                // Find differences before nodes have to stop using records.
+                // Find contradictions before nodes have to stop using records.
                 self.compare(folder, &copying, &layout, &keys, is_new)?;
             }
             let (is_founding, comparing) = (found.is_none(), Adopting::Comparing(id.clone()));
             let compared = self
                 .stop_nodes(folder, is_founding, &comparing, &layout, &keys, entropy)
-                // Nodes may have written records until now, so compare again, before the folder is
-                // marked and anything is copied. Neither could be undone later.
+                // Nodes may have written records until now, so compare again. From the next step
+                // on, the folder is marked and records are copied, which cannot be undone.
                 .and_then(|()| self.compare(folder, &copying, &layout, &keys, is_new))
                 .and_then(|()| self.begin(folder, &id, tell))
                 .and_then(|()| self.raise_slot(self.far_slot(folder, &keys)?, &keys, entropy));
             if let Err(error) = compared {
-                // If this fails, nodes can use records again after the next run or a fence.
+                // If this fails, nodes cannot use records until the next run or a fence.
                 let _ = self.end_comparison(&comparing, &keys);
                 return Err(error);
             }
@@ -181,8 +179,8 @@ impl Adoption {
         })
     }
 
-    /// Returns an adopter, which reads and writes records while nodes do neither. Its writes fail
-    /// once the fleet's agreement has changed since it was `agreed`.
+    /// Returns an adopter, which reads and writes records while no node does. Its writes fail once
+    /// the fleet's agreement differs from `agreed`.
     fn adopter(&self, agreed: &Agreed) -> RecordAdopter {
         let known = KnownFleet::agreeing(AgreedMeta {
             records: SharedRecords::Complete,
@@ -195,8 +193,8 @@ impl Adoption {
         )
     }
 
-    /// Stops nodes from using records, while the adoption is in the state `comparing`. If the fleet
-    /// does not exist, founds it above the folder's horizon, because nodes of it may mint.
+    /// Stops nodes from using records while the folder is compared. If the fleet does not exist,
+    /// founds it with a floor above the folder's horizon, because its nodes may mint from then on.
     fn stop_nodes(
         &self,
         folder: &AdoptedFolder,
@@ -219,8 +217,8 @@ impl Adoption {
             .map(drop)
     }
 
-    /// Checks that the folder's formats and records can be copied into the fleet. If the adoption
-    /// `is_new`, also checks that the node and the fleet have the same rules for numbers.
+    /// Checks that the folder's formats and records can be copied into the fleet. If `is_new`, also
+    /// checks that the node and the fleet have the same rules for numbers.
     fn compare(
         &self,
         folder: &AdoptedFolder,
@@ -248,8 +246,8 @@ impl Adoption {
         self.adopt_records(folder, &trial, &mut |_| {}).map(drop)
     }
 
-    /// Marks the folder, unless an earlier run has done so, so that no single node can start on it
-    /// any more.
+    /// Marks the folder, so that no single node can start on it any more. Does nothing if an
+    /// earlier run has marked it.
     fn begin(
         &self,
         folder: &mut AdoptedFolder,
@@ -265,8 +263,8 @@ impl Adoption {
         Ok(())
     }
 
-    /// Lets nodes use records again after the comparison `comparing` of this run. Does nothing if a
-    /// fence or another adoption has ended the comparison already.
+    /// Ends the comparison `comparing` of this run, so that nodes use records again. Does nothing
+    /// if a fence or another adoption has already ended it.
     fn end_comparison(&self, comparing: &Adopting, keys: &FleetKeys) -> Result<(), AdoptionError> {
         for _ in 0..TRIES_MAX {
             let Some(found) = self.read_meta(keys)? else {
@@ -289,8 +287,8 @@ impl Adoption {
         Err(AdoptionError::Overtaken)
     }
 
-    /// Returns the configured slots (places for nodes) of the fleet, and the formats of the folder.
-    /// Fails if a configured format differs from the folder's format with the same name.
+    /// Returns the configured slots of the fleet, and the formats of the folder. Fails if a
+    /// configured format differs from the folder's format with the same name.
     fn layout(&self, folder: &AdoptedFolder) -> Result<OwnLayout, AdoptionError> {
         let format = |(name, description)| KeptFormat {
             name,
@@ -314,9 +312,9 @@ impl Adoption {
         })
     }
 
-    /// Returns how far earlier runs have let this fleet take over the folder, according to their
-    /// note in the folder. Returns `None` if no run has begun. If the fleet still waits for the end
-    /// of this adoption, the fleet may lack its last records, even if the note says `done`.
+    /// Returns the progress of earlier runs for this fleet, according to the folder's note, or
+    /// `None` if no run has begun. If the fleet still waits for this adoption to end, it may lack
+    /// the last records, even if the note says `done`.
     fn progress(
         &self,
         folder: &AdoptedFolder,
@@ -352,9 +350,9 @@ impl Adoption {
                 progress => progress.clone(),
             }));
         }
-        // A fence renames the fleet, so also compare the names in the note with its former names
-        // and its first name. After a wipe of the store, a fence learns the first name from the
-        // journals or high-water files of nodes, but may not learn every later name.
+        // A fence renames the fleet, so the note may contain a former name. The fleet's first name
+        // is compared as well. After a wipe, a fence learns that name from journals or high-water
+        // files, but may not learn all later names.
         let was_before = |fleet: &String| {
             meta.is_some_and(|meta| {
                 let mut former = meta.former.iter().map(Nonce::to_string);
@@ -363,8 +361,9 @@ impl Adoption {
             })
         };
         match progress {
-            // The note has a former name of the fleet, which was fenced since, as after a restore.
-            // The store may now lack some or all of the folder's records, so begin again.
+            // The note contains a former name of the fleet, so an operator has fenced the fleet
+            // since, probably after a restore. The store may now lack some of the folder's records,
+            // so begin again.
             AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet)
                 if is_here && was_before(fleet) =>
             {
@@ -394,13 +393,13 @@ impl Adoption {
         Ok(found.ranges.pop().and_then(|mut meta| meta.pop()))
     }
 
-    /// If the horizon of the adopted node (the end of its reserved time) is far ahead of the clock,
-    /// returns the one slot that has the node's worker numbers, with that horizon. Otherwise
-    /// returns `None`.
+    /// Returns the slot that must rest because the folder's horizon is far ahead of the clock,
+    /// together with that horizon. This is the one slot that has the single node's worker numbers.
+    /// Returns `None` if the horizon is not far ahead.
     ///
     /// # Errors
-    /// Returns [`AdoptionError::FarAhead`] if more than one slot would have a horizon far ahead, or
-    /// if the fleet has no other slot.
+    /// Returns [`AdoptionError::FarAhead`] if more than one slot would have to rest, or if the
+    /// fleet has no other slot.
     fn far_slot(
         &self,
         folder: &AdoptedFolder,
@@ -426,7 +425,8 @@ impl Adoption {
                 Some((keys.slot_of_horizon(&entry.key)?, record.horizon))
             })
             .collect();
-        // An earlier run has let this slot rest, so it does not matter whether other slots rest.
+        // An earlier run has already raised this slot's horizon, so this run changes nothing even
+        // if other slots rest as well.
         if horizons.get(&slot).is_some_and(|known| *known >= horizon) {
             return Ok(Some((slot, horizon)));
         }
@@ -438,8 +438,8 @@ impl Adoption {
         }
     }
 
-    /// Raises the stored horizon of the slot `far` to this instant, so that no node uses the slot
-    /// before. Does nothing if no slot is given.
+    /// Raises the stored horizon of the slot in `far`, so that no node uses the slot before that
+    /// instant. Does nothing if `far` is `None`.
     fn raise_slot(
         &self,
         far: Option<(u32, UnixNanos)>,
@@ -476,16 +476,16 @@ impl Adoption {
         Err(AdoptionError::Overtaken)
     }
 
-    /// Returns the horizons of all slots.
+    /// Returns the stored horizons of all slots.
     fn slots_of(&self, keys: &FleetKeys) -> Result<Vec<KeyValue>, CoordinatorError> {
         let found = self.coordinator.read(&keys.clocks())?;
         Ok(found.ranges.into_iter().next().unwrap_or_default())
     }
 
-    /// Returns the fleet's settings if they contain the folder's formats and the incomplete adoption
-    /// `adopting`, and never allow ids before `least`, even after a `fence-restore`. Otherwise
-    /// returns the transaction that changes the settings accordingly. A fleet that does not exist yet
-    /// begins at `begins_at`.
+    /// Compares the fleet's agreement with what this adoption requires: the folder's formats, the
+    /// incomplete adoption `adopting`, and no ids before `least`, not even after a fence. If
+    /// something is missing, returns the transaction that changes the agreement. A fleet that does
+    /// not exist yet gets the floor `begins_at`.
     fn plan(
         &self,
         (least, begins_at): (UnixNanos, UnixNanos),
@@ -510,15 +510,16 @@ impl Adoption {
         compared.map_err(|error| differs("the fleet", error))
     }
 
-    /// Adds the formats of `layout` and the incomplete adoption `adopting` to the fleet's agreement.
-    /// Before copying, also raises the floor and the bound `least` of the agreement at least to
-    /// `bound`, the bound of this folder. If the fleet does not exist, founds it above `bound`.
-    /// Returns [`AdoptionError::Overtaken`] if other processes keep changing the agreement. The same
-    /// applies before copying if nodes could use records again since this run has compared them.
+    /// Adds the formats of `layout` and the incomplete adoption `adopting` to the fleet's
+    /// agreement. If the fleet does not exist, founds it with a floor of at least `bound`. Before
+    /// copying, also raises the agreement's floor and its `least` to at least `bound`.
     ///
-    /// Unless the bound `has_raised` already, this run raises it by at least 1 ms, even if it is
-    /// above `own`. If the store is later restored to a state before this adoption, its bound is
-    /// below the bound that nodes remember, so a fence recognizes that the adoption is lost.
+    /// Unless `has_raised` is `true`, also raises `least` by at least 1 ms. If the store is later
+    /// restored to a state before this adoption, its `least` is lower than the value that nodes
+    /// remember. A fence then recognizes that the adoption was lost.
+    ///
+    /// Returns [`AdoptionError::Overtaken`] if other processes keep changing the agreement, or if
+    /// nodes could use records again since this run compared them.
     fn agree(
         &self,
         (bound, has_raised): (UnixNanos, bool),
@@ -527,9 +528,8 @@ impl Adoption {
         keys: &FleetKeys,
         entropy: &mut Entropy,
     ) -> Result<Agreed, AdoptionError> {
-        // If this run creates the fleet, the fleet's floor (time below which no id is minted) is at
-        // least `ahead_max` after the time on this clock, because other nodes may have minted with
-        // clocks that far ahead.
+        // If this run creates the fleet, its floor is at least `ahead_max` after this clock's time,
+        // because other nodes may have minted with clocks that far ahead.
         let begins_at = self.founding.floor(self.now, self.ahead_max).max(bound);
         let (own, mut has_raised) = match adopting {
             Adopting::Comparing(_) => (UnixNanos::default(), true),
@@ -556,8 +556,8 @@ impl Adoption {
                 found.as_ref(),
                 entropy.nonce(),
             )? {
-                // The fleet's floor (lowest time of ids) is at least `own`, to keep new ids apart
-                // from the folder's. A `fence-restore` may have lowered it, but not below `own`.
+                // The floor is at least `own`, so new ids differ from the folder's ids. A fence may
+                // have lowered the floor, but not below `own`.
                 Agreement::Agreed(agreed) => {
                     assert!(
                         agreed.floor >= own,
@@ -568,8 +568,8 @@ impl Adoption {
                 Agreement::ToWrite(transaction) => match self.coordinator.commit(&transaction) {
                     Ok(Outcome::Committed(_)) => has_raised = true,
                     Ok(Outcome::Refused(_)) => {}
-                    // The next iteration of the loop reads the agreement again, which shows whether
-                    // this write was done.
+                    // The next iteration reads the agreement again, which shows whether this write
+                    // was done.
                     Err(CoordinatorError::NoAnswer(_)) => {
                         unanswered = transaction.value_of(&keys.meta()).map(<[u8]>::to_vec);
                     }
@@ -580,8 +580,8 @@ impl Adoption {
         Err(AdoptionError::Overtaken)
     }
 
-    /// Records in the fleet's agreement that the adoption is complete, so that nodes read and write
-    /// records again. Fails if the agreement has changed since it was `agreed`.
+    /// Records in the fleet's agreement that the adoption is complete, so that nodes use records
+    /// again. Fails if the agreement differs from `agreed`.
     fn complete(&self, agreed: &Agreed, keys: &FleetKeys) -> Result<(), AdoptionError> {
         let found = self.read_meta(keys)?;
         let found = found.filter(|found| found.modified == agreed.revision);
@@ -606,8 +606,8 @@ impl Adoption {
         Ok(folder.write_note(note.at(id.to_owned(), progress, origin))?)
     }
 
-    /// Copies all records of the folder into the fleet. If `adopter` is on trial (a dry run), only
-    /// checks that the records can be copied.
+    /// Copies all records of the folder into the fleet. If `adopter` is on trial, only checks that
+    /// the records can be copied.
     fn adopt_records(
         &self,
         folder: &AdoptedFolder,
@@ -651,8 +651,8 @@ impl Adoption {
     }
 }
 
-/// `true` if the fleet's adoption can go from the state `from` to the state `to`. Copying begins
-/// only after a comparison of the same adoption, since when nodes have used no records.
+/// `true` if an adoption may go from the state `from` to the state `to`. Copying must follow a
+/// comparison by the same adoption, because nodes have used no records since that comparison.
 fn may_follow(from: Option<&Adopting>, to: &Adopting) -> bool {
     match (from, to) {
         (_, Adopting::Comparing(_)) => true,
@@ -663,15 +663,15 @@ fn may_follow(from: Option<&Adopting>, to: &Adopting) -> bool {
     }
 }
 
-/// Returns the lowest floor that keeps new ids apart from the folder's ids: the folder's horizon
-/// (the end of its reserved time). If only the slot `far` waits until that horizon, the other slots
-/// need no such floor, so the result is the start of 1970.
+/// Returns the lowest floor that keeps new ids apart from the folder's ids, which is the folder's
+/// horizon. If only the slot in `far` has to rest until that horizon, no floor is needed, and the
+/// result is the start of 1970.
 fn own_bound(folder: &AdoptedFolder, far: Option<(u32, UnixNanos)>) -> UnixNanos {
     far.map_or(folder.horizon(), |_| UnixNanos::default())
 }
 
-/// Returns the instant 1 ms after `least` (1970 if missing), the lower bound of the floor in the
-/// fleet's settings. Each adoption raises this bound, so that the adoption's loss can be detected.
+/// Returns the instant 1 ms after the agreement's `least`, or after the start of 1970 if there is
+/// none. Each adoption raises `least`, so that a loss of the adoption can be detected.
 fn above_adoptions(found: Option<&KeyValue>) -> Result<UnixNanos, FormatsError> {
     let least = found
         .map(agreement::read)
@@ -686,9 +686,9 @@ fn value_of(entry: &KeyValue) -> Vec<u8> {
     entry.value.clone()
 }
 
-/// Returns the time before which the folder's request keys (idempotency keys) have expired and are
-/// not copied. It is computed from the last append of each ledger alone. Other appends could only
-/// make it later, so every key that is still needed is copied.
+/// Returns the time before which the folder's idempotency keys have expired. Expired keys are not
+/// copied. The time follows from the last append of each ledger. Other appends could only make it
+/// later, so every key that is still needed is copied.
 fn remembered_since(folder: &AdoptedFolder) -> Result<EventTime, AdoptionError> {
     let mut last = Vec::new();
     for_each_ledger(folder, |ledger| {
@@ -731,8 +731,7 @@ fn for_each_series(
     }
 }
 
-/// Returns the number of id formats that a folder stores. The encodings of a format are not
-/// counted.
+/// Returns the number of id formats that a folder stores. Encodings are not counted.
 fn count_formats(folder: &AdoptedFolder) -> usize {
     folder
         .formats()

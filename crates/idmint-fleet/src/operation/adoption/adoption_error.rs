@@ -4,11 +4,11 @@ use crate::{AdoptError, CoordinatorError};
 use idmint_core::time::UnixNanos;
 use idmint_storage::{Difference, FailureKind, FormatsError, StoreError};
 
-/// The error of an adoption (a fleet takes over a single node) that failed or has to wait.
-/// Completed steps are kept, and the next run continues after them.
+/// The reason why an adoption failed or has to wait. Completed steps are kept, and the next run
+/// continues after them.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptionError {
-    /// Another fleet is adopting the folder, or has adopted it.
+    /// The folder belongs to another fleet, which is adopting it or has adopted it.
     #[error(
         "this folder belongs to the fleet {kept}, but the configuration names {here}; use the configuration \
          of that fleet"
@@ -19,7 +19,7 @@ pub enum AdoptionError {
         /// The fleet that is named in the configuration.
         here: String,
     },
-    /// The fleet has not taken over all records of another folder yet. The value is the id of that
+    /// The fleet has not copied all records of another folder yet. The value is the id of that
     /// adoption.
     #[error(
         "the fleet has copied only some records of another folder: first run this command again on the folder with {0} \
@@ -30,16 +30,16 @@ pub enum AdoptionError {
     /// the fleet or the configuration.
     #[error("\"{name}\" differs between the folder and {place}: {}", texts(.differences, .place))]
     FormatDiffers {
-        /// The name of the format, or `format/encoding`.
+        /// The name of the format, or `format/encoding` for an encoding.
         name: String,
         /// The source of the other definition: the fleet or the configuration.
         place: &'static str,
         /// The differences, sorted by key. Never empty. In each difference, `now` is the value in
-        /// the data folder that is adopted.
+        /// the data folder.
         differences: Vec<Difference>,
     },
-    /// The single node had reserved time far ahead of the clock. If the fleet took over its folder,
-    /// the only slot (place for a node) or several could not be used until the end of that time.
+    /// The single node had reserved time far ahead of the clock. After an adoption, the only slot
+    /// or several slots could not be used before the end of that time.
     #[error(
         "the node has minted up to {horizon}, far ahead of this clock, which shows {now}, and {why}: a fleet that \
          adopts it could not mint until then. If this clock is behind, correct it. Otherwise adopt the folder after \
@@ -56,8 +56,8 @@ pub enum AdoptionError {
     /// The fleet's agreement contradicts the configuration, or cannot be read.
     #[error(transparent)]
     Fleet(#[from] FormatsError),
-    /// A record in the adopted data folder differs from the fleet's record under the same key, or a
-    /// record cannot be read or written.
+    /// A record in the data folder differs from the fleet's record under the same key, or a record
+    /// cannot be read or written.
     #[error(transparent)]
     Record(#[from] AdoptError),
     /// The folder cannot be read or written.
@@ -66,9 +66,9 @@ pub enum AdoptionError {
     /// The coordinator does not respond, or refuses the request.
     #[error("{0}; run this command again when etcd responds")]
     Coordinator(#[from] CoordinatorError),
-    /// Every attempt to raise the fleet's floor (lowest time of ids) or a slot's horizon (end of
-    /// reserved time) failed, because other processes changed the same row first. Or a fence or
-    /// another adoption has ended this one before its end.
+    /// Every attempt to change the fleet's agreement or a slot's horizon failed, because other
+    /// processes changed the same row first. Or a fence or another adoption has interrupted this
+    /// one.
     #[error(
         "the adoption is not complete, because other processes changed the fleet's settings in etcd; run this command \
          again"

@@ -1,5 +1,5 @@
-//! Tests that an adoption can be interrupted at any step and continued, without a repeated id or a
-//! lost record.
+//! Tests that an adoption can be interrupted at any step and continued, without repeating an id or
+//! losing a record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -46,8 +46,8 @@ const CLOCK: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 /// A horizon ahead of the clock that is not a whole number of milliseconds.
 const HORIZON: UnixNanos = UnixNanos::new(1_800_000_033_000_000_001);
 
-/// Returns a store that fails once `left` commits are done. If `loses_answer` is set, the store
-/// instead does one more commit without a response, and then works normally.
+/// Returns a store that fails after `left` commits. If `loses_answer` is set, the store instead
+/// loses the response to the next commit, and then works normally.
 fn unreliable(
     left: &Arc<AtomicUsize>,
     loses_answer: bool,
@@ -98,8 +98,8 @@ impl Node {
 
     /// Creates a node that was started with these rules for numbers.
     fn with_rules(rules: &NumberRules) -> Node {
-        // No test simulates a power loss here. Every node syncs about ten times, so a folder in
-        // memory is faster.
+        // No test here simulates a power loss. Every node syncs about ten times, so use a folder in
+        // memory, which is faster.
         let folder = tempfile::tempdir_in("/dev/shm")
             .or_else(|_| tempfile::tempdir())
             .expect("a temporary folder");
@@ -109,8 +109,8 @@ impl Node {
             &[format("1ms")],
         );
         let records = store.records().expect("the store works");
-        // An adoption keeps the request keys of the last three days. The last day alone would not
-        // be enough, because it may come from a clock that was ahead.
+        // An adoption keeps the idempotency keys of the last three days. One day would not be
+        // enough, because the last append may come from a clock that was ahead.
         let of_days = [("old", 90, 4), ("before", 91, 2), ("ahead", 92, 1)]
             .map(|(name, key, days)| plan(&create(name, key), None, NOW - days * DAY_MICROS));
         of_days
@@ -171,7 +171,7 @@ impl Node {
         AdoptedFolder::open(self.folder.path())
     }
 
-    /// Starts a node on the folder. Returns the reason if it does not start.
+    /// Starts a node on the folder. Returns the error if it does not start.
     fn start(&self) -> Result<(), StoreError> {
         open(self.folder.path()).map(drop)
     }
@@ -232,7 +232,7 @@ fn run(adoption: &Adoption, node: &Node) -> Result<(Adopted, Vec<AdoptionStep>),
     Ok((done, steps))
 }
 
-/// Returns the whole content of the fleet.
+/// Returns all keys and values of the fleet.
 fn content(store: &MemoryCoordinator) -> Vec<KeyValue> {
     store
         .read(&[Range::prefix(Namespace::default().key_prefix())])
@@ -282,8 +282,8 @@ fn records(store: &Arc<MemoryCoordinator>) -> FleetRecords {
     )
 }
 
-/// Returns the records as a node sees them that has joined the fleet, so it can also write if the
-/// fleet allows it.
+/// Returns the records as a node of the fleet sees them. Writes fail if the fleet does not allow
+/// them.
 fn records_of_node(store: &Arc<MemoryCoordinator>) -> FleetRecords {
     let found = store
         .read(&[Range::one(keys().meta())])
@@ -499,7 +499,7 @@ fn broken_off_anywhere_it_goes_on_and_ends_the_same() {
                 node.start().is_err() || outcome.is_err() && is_compared,
                 "its horizon may be what the fleet goes by"
             );
-            // No record may be visible in part.
+            // Before copying begins, the store has no row except the agreement.
             assert!(
                 !is_compared || outcome.is_ok() || content(&store).len() <= 1,
                 "the floor comes first"
@@ -576,8 +576,7 @@ fn what_the_fleet_has_otherwise_is_named_and_the_folder_stays_as_it_was() {
         else {
             panic!("{key} is another's")
         };
-        // Change the last byte of one row of each kind. An intact row of another record would also
-        // count as a difference.
+        // Change the last byte of one row of each kind.
         if !["ledger", "event", "request", "conj"].contains(&kind) || !names.insert(kind) {
             continue;
         }
@@ -674,8 +673,7 @@ fn a_folder_goes_to_one_fleet_alone() {
     assert_all_is_there(&node, &store);
 }
 
-/// Fences the fleet, as an operator does after a restore. The operator's journals show `origin` as
-/// the first name of the fleet.
+/// Fences the fleet after a restore. `origin` is the fleet's first name according to the journals.
 fn fence(store: &MemoryCoordinator, origin: Option<Nonce>) {
     fence_with(store, origin, &[]);
 }
@@ -697,8 +695,7 @@ fn fence_rule(origin: Option<Nonce>) -> FenceRule {
     }
 }
 
-/// Fences like [`fence`], with the high waters of nodes (the highest values that each node has
-/// seen).
+/// Fences like [`fence`]. `high_waters` has the highest values that each node has seen.
 fn fence_with(
     store: &MemoryCoordinator,
     origin: Option<Nonce>,
@@ -715,11 +712,11 @@ fn after_a_wipe_the_fleet_adopts_again_although_its_name_at_the_adoption_is_forg
     let (node, store) = half_adopted(&founded);
     let adoption = adoption(Arc::clone(&store) as Arc<dyn Coordinator>);
     let nothing = MemoryCoordinator::default();
-    // This fence gives the fleet a new name. The interrupted adoption then ends under this name.
+    // This fence gives the fleet a new name. The interrupted adoption must still be able to end.
     fence(&store, None);
     run(&adoption, &node).expect("nothing is in the way");
-    // For comparison, first use the journals of another fleet, whose first name is 2. With these,
-    // the adoption must be refused.
+    // First, the journals of another fleet, whose first name is 2, are given. The adoption must be
+    // refused. Then the right journals are given.
     for (origin, is_adopted) in [(2, false), (1, true)] {
         store.restore(&nothing);
         fence(&store, Some(Nonce::new(origin)));
@@ -760,7 +757,7 @@ fn what_a_restore_has_taken_away_is_adopted_again_by_the_fleet_of_the_new_name()
     assert_eq!(content(&store), before, "nothing is doubled");
 }
 
-/// Returns the folder of a node that has minted in one slot, up to this horizon.
+/// Returns the folder of a node that has minted in one slot up to this horizon.
 fn folder_of_slot(slot: u32, slots: u32, horizon: UnixNanos) -> AdoptedFolder {
     let folder = tempfile::tempdir().expect("a temporary folder").keep();
     let engine = OwnEngine::Embedded {
@@ -877,7 +874,7 @@ fn a_restore_to_before_an_adoption_is_noticed_whatever_the_horizon_of_the_folder
     }
 }
 
-/// Returns a folder and a fleet that has adopted some of its ledgers, but not all.
+/// Returns a folder, and a fleet that has adopted only some of its ledgers.
 fn half_adopted(founded: &FleetMeta) -> (Node, Arc<MemoryCoordinator>) {
     for commits in 2..100 {
         let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
@@ -932,7 +929,8 @@ fn what_a_node_writes_during_the_first_comparison_is_found_and_both_sides_go_on(
         put_meta(&store, &founded);
         let of_fleet = records_of_node(&store);
         let commits = AtomicUsize::new(0);
-        // The first commit of the adoption stops the nodes. The second lets them go on.
+        // A node issues number 1 just before the adoption's first commit, which stops the nodes.
+        // The second commit would let them continue.
         let overtaken = store.committed_by(move |store, transaction| {
             match commits.fetch_add(1, Ordering::Relaxed) {
                 0 => drop(give(&of_fleet, &series("acme-2026"), 1, "by-the-fleet")),
@@ -984,7 +982,7 @@ fn a_comparison_that_was_interrupted_is_ended_by_a_fence_or_the_next_adoption() 
     assert!(matches!(done, Ok(Adopted::Done { .. })), "{done:?}");
     assert_eq!(state(), None);
 
-    // The fence ends the comparison of a run that still goes on.
+    // The fence ends the comparison of a run that is still in progress.
     let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
     let commits = AtomicUsize::new(0);
     let fenced = store.committed_by(move |store, transaction| {
@@ -1012,7 +1010,7 @@ fn nodes_may_append_to_what_an_earlier_adoption_has_brought() {
     let other = other.expect_err("one adoption after the other");
     assert!(matches!(other, AdoptionError::Unfinished(_)), "{other}");
     assert_eq!(other.failure_kind(), FailureKind::Disagrees);
-    // Nodes of an earlier version did not refuse records during an adoption.
+    // Nodes of an earlier version used records even during an adoption.
     half.adopting = None;
     put_meta(&store, &half);
 
@@ -1086,7 +1084,7 @@ fn a_series_that_the_fleet_has_closed_is_not_opened_again() {
     node.start().expect("the adoption has not begun");
 }
 
-/// Returns rules that write the numbers of all series that match `pattern` as `text`.
+/// Returns rules that write the numbers of each series that matches `pattern` as `text`.
 fn rules(pattern: &str, text: &str) -> NumberRules {
     let rule = NumberRule {
         template: NumberTemplate::from_text(text).expect("a template"),
@@ -1117,7 +1115,7 @@ fn a_folder_with_other_texts_of_numbers_is_refused_and_stays_as_it_is() {
     }
     assert_eq!(content(&store), before);
     node.start().expect("the folder is not marked");
-    // For comparison, give the fleet the same rules as the folder. The adoption must then succeed.
+    // With the same rules as in the folder, the adoption must succeed.
     fleet
         .agree_on_rules(&rules("acme", "A-{n}"))
         .expect("no numbers yet");
@@ -1144,7 +1142,7 @@ fn an_adopted_series_keeps_its_kind() {
     run(&adoption(without.clone()), &adopted).expect("the fleet has no kinds");
     let refused = records_of_node(&without).agree_on_kinds(&kinds("blocks"));
     assert!(refused.is_err(), "the series has numbers");
-    // For comparison, the same kinds.
+    // With the same kinds, the adoption must succeed.
     fleet
         .agree_on_kinds(&kinds("gapless"))
         .expect("no numbers yet");
@@ -1163,8 +1161,8 @@ fn a_fleet_compares_the_texts_of_adopted_numbers_with_later_rules() {
 
     assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
     assert!(refused.to_string().contains("A-1"), "{refused}");
-    // For comparison, two changes are allowed: another text, and the same text in a fleet that has
-    // adopted no numbers.
+    // Two changes are allowed: another text, and the same text in a fleet that has not adopted any
+    // numbers.
     fleet.agree_on_rules(&rules("beta", "B-{n}")).expect("free");
     let empty = Arc::new(MemoryCoordinator::default());
     let of_empty = records_of_node(&empty);
@@ -1192,6 +1190,6 @@ fn a_folder_is_adopted_again_after_a_wipe_although_the_fleet_has_other_texts_by_
         .agree_on_rules(&rules("beta", "A-{n}"))
         .expect_err("A-1 is of acme");
     assert!(refused.to_string().contains("A-1"), "{refused}");
-    // For comparison, a rule with another text is allowed.
+    // A rule with another text is allowed.
     fleet.agree_on_rules(&rules("beta", "C-{n}")).expect("free");
 }

@@ -1,5 +1,5 @@
-//! Writes the rows of a single node to the store of the fleet that takes over its data folder, in
-//! order and with as few transactions as etcd allows.
+//! Writes the rows of an adopted folder to the fleet's store, in order and with as few transactions
+//! as etcd allows.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use idmint_records::ledger::{EventId, KeyHash};
 use idmint_storage::{DoneRequest, WrittenDay};
 use idmint_storage::{FailureKind, StoreError};
 
-/// A batch of rows to write to the fleet's store. The rows are written in the order in which they
-/// were added. Each transaction writes several rows.
+/// A batch of rows to write to the fleet's store, in the order in which they were added. Each
+/// transaction writes several rows.
 pub(super) struct AdoptedBatch<'a> {
     store: &'a SharedStore,
-    /// `true` if this is a dry run, which checks the rows without writing them.
+    /// `true` if the rows are only checked and not written.
     is_trial: bool,
     transaction: Transaction,
     requests: Vec<DoneRequest>,
@@ -60,15 +60,15 @@ impl<'a> AdoptedBatch<'a> {
             .push(Compare::Modified(key.clone(), revision));
         self.put(key, value);
         if self.transaction.size() > BYTES_MAX && self.transaction.write.len() == 1 {
-            // Report this in a dry run as well, because a begun adoption cannot be undone.
+            // Report this on trial as well, because an adoption that has begun cannot be undone.
             return Err(self.store.too_long(&self.transaction));
         }
         Ok(())
     }
 
-    /// Compares the rows of a record with the rows in the fleet's store. Returns the first key
-    /// whose row differs, or `None` if no row differs. A row that the store lacks is added to the
-    /// batch if `is_new` is `true`, and counts as a difference otherwise.
+    /// Compares the rows of a record with the fleet's rows. Returns the first key whose row
+    /// differs, or `None` if no row differs. A row that the fleet lacks is added to the batch if
+    /// `is_new` is `true`, and counts as a difference otherwise.
     ///
     /// # Errors
     /// Returns the errors of [`AdoptedBatch::create`], and [`StoreError`] if the fleet cannot be
@@ -92,8 +92,8 @@ impl<'a> AdoptedBatch<'a> {
         Ok(None)
     }
 
-    /// Adds a row to the batch that overwrites whatever value the store has under the key. This is
-    /// safe, because the row has no effect until a later row of the batch refers to it.
+    /// Adds a row to the batch that overwrites any value under its key. This is safe, because the
+    /// row has no effect until a later row of the batch refers to it.
     ///
     /// # Errors
     /// Returns the errors of [`AdoptedBatch::create`].
@@ -104,7 +104,7 @@ impl<'a> AdoptedBatch<'a> {
     }
 
     /// Adds the row of a completed append request to the batch. `revision` is the revision of the
-    /// row that the store has under the request's key, or [`Revision::ABSENT`] if it has none.
+    /// fleet's row under the same key, or [`Revision::ABSENT`] if there is none.
     ///
     /// # Errors
     /// Returns the errors of [`AdoptedBatch::create`].
@@ -129,12 +129,12 @@ impl<'a> AdoptedBatch<'a> {
         Ok(())
     }
 
-    /// Writes all rows of the batch to the fleet's store and empties the batch. In a dry run, no
-    /// row is written.
+    /// Writes all rows of the batch to the fleet's store, and empties the batch. On trial, no row
+    /// is written.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if it is not certain that the rows were written. The next run of the
-    /// adoption finds out which rows exist.
+    /// Returns [`StoreError`] if the rows may not have been written. The next run of the adoption
+    /// finds out which rows exist.
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         let mut transaction = std::mem::take(&mut self.transaction);
         write_lists(
@@ -168,8 +168,8 @@ impl<'a> AdoptedBatch<'a> {
         self.transaction.write.push(Write::put(key, value));
     }
 
-    /// Writes the rows that the batch has so far, if another row of `len` bytes and the lists that
-    /// [`write_lists`] adds do not fit into the current transaction.
+    /// Writes the rows so far if the current transaction has no room for another row of `len` bytes
+    /// and the lists that [`write_lists`] adds.
     fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
         let days: usize = days_of(&self.requests).len() + 1;
         let is_crowded = self.transaction.write.len() + days >= OPERATIONS_MAX;
@@ -181,8 +181,8 @@ impl<'a> AdoptedBatch<'a> {
     }
 }
 
-/// `true` if the transaction was committed, as far as `stored` shows: each key that the transaction
-/// compares now has the value that the transaction writes to that key.
+/// `true` if an earlier copy of the transaction was committed. Then each key that the transaction
+/// compares has the value that the transaction writes.
 fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     let compared = transaction
         .compare
@@ -203,8 +203,8 @@ fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     })
 }
 
-/// Groups request keys by the day on which they were recorded, with the id of the last event of
-/// each group's first request, which makes the group's store key `request-day/DAY/EVENT` unique.
+/// Groups idempotency keys by the day on which they were recorded. Each group also has the id of
+/// the last event of its first request, which makes its store key `request-day/DAY/EVENT` unique.
 fn days_of(requests: &[DoneRequest]) -> BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> {
     let mut days: BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> = BTreeMap::new();
     for done in requests {
@@ -216,8 +216,8 @@ fn days_of(requests: &[DoneRequest]) -> BTreeMap<WrittenDay, (EventId, Vec<KeyHa
     days
 }
 
-/// Adds lists of the keys of these requests to a transaction, one list for each day on which
-/// requests were recorded. The task that deletes expired requests finds their keys in these lists.
+/// Adds lists of these requests' keys to a transaction, one list for each day. The cleanup of
+/// expired idempotency keys finds them by these lists.
 pub(in crate::records) fn write_lists(
     keys: &Keys,
     requests: &[DoneRequest],

@@ -1,5 +1,5 @@
-//! Copies the numbers of a single node into a fleet. The row that describes a series is written
-//! last, and the fleet issues no number of the series before that row exists.
+//! Copies the series of a single node into a fleet. The row of a series itself is written last, and
+//! the fleet issues no number of the series before that row exists.
 
 use super::adopted_batch::AdoptedBatch;
 use super::record_adopter::{ADOPTED, AdoptError, AdoptedCount, RecordAdopter};
@@ -17,22 +17,22 @@ use idmint_storage::{NumberStore, SeriesSummary, StoreError};
 /// The maximum number of requests whose numbers are stored in one row.
 const GIVEN_MAX: usize = 100;
 
-/// The number of series that are read from the folder at once.
+/// The number of series that are read from the folder at a time.
 const SERIES_PAGE: usize = 100;
 
 /// The maximum number of rows that are read in one request.
 const ROWS_READ_MAX: usize = 100;
 
 impl RecordAdopter {
-    /// Checks that the adopted node and the fleet's nodes were last started with the same templates
-    /// for the texts of numbers, and with the same kinds for the series in the folder. `of` is the
-    /// number store in the folder of the adopted node.
+    /// Checks that the single node and the fleet's nodes were last started with the same
+    /// `[numbers]` settings. Compares the templates for the texts of numbers, and the kinds of the
+    /// folder's series. `of` is the folder's number store.
     ///
-    /// Call this method only before an adoption begins. Later no node can start on the folder, so
-    /// an operator could not correct the difference.
+    /// Call this method before an adoption begins. Later no node can start on the folder, so an
+    /// operator could not correct a difference.
     ///
     /// The node's last start compared these templates with the texts of all numbers in the folder.
-    /// So the fleet, which has the same templates, writes none of these texts again.
+    /// So with the same templates, the fleet never writes one of these texts for another number.
     ///
     /// # Errors
     /// Returns [`AdoptError::OtherTemplates`] or [`AdoptError::OtherKind`] if they differ, and
@@ -60,9 +60,9 @@ impl RecordAdopter {
         }
     }
 
-    /// Stores the adopted node's templates for the texts of numbers, and the kinds of its series,
-    /// in the fleet, except on trial. `of` is the number store in the folder of the adopted node. Call
-    /// this method before [`RecordAdopter::adopt_series`].
+    /// Stores the folder's templates for the texts of numbers, and the kinds of its series, in the
+    /// fleet. Does nothing on trial. `of` is the folder's number store. Call this method before
+    /// [`RecordAdopter::adopt_series`].
     ///
     /// # Errors
     /// Returns [`AdoptError::Store`] if the fleet cannot be read or written.
@@ -89,8 +89,7 @@ impl RecordAdopter {
         }
     }
 
-    /// Copies a series with all its numbers into the fleet. `of` is the number store in the data
-    /// folder of the single node, which the fleet takes over.
+    /// Copies a series with all its numbers into the fleet. `of` is the folder's number store.
     ///
     /// # Errors
     /// Returns [`AdoptError`] if the fleet's numbers differ, or if the fleet cannot be read or
@@ -126,8 +125,9 @@ impl RecordAdopter {
             };
             count.parts += given.iter().map(GivenNumbers::count).sum::<u64>();
             count.requests += u64::try_from(given.len()).expect("a page is short");
-            // Compare numbers and not rows, which may divide the same numbers differently. The
-            // fleet must have `old`, the folder's numbers up to the fleet's last one.
+            // Compare numbers instead of rows, because the rows may group the same numbers
+            // differently. `old` has the folder's numbers up to the fleet's last one, so the fleet
+            // must have them as well.
             let (old, new) =
                 given.split_at(given.partition_point(|given| Some(given.last) <= known));
             let is_alike = self.store.given_from(series, from, old.len())? == old;
@@ -150,8 +150,8 @@ impl RecordAdopter {
             }
             next = last.checked_add(1);
         }
-        // If the fleet has issued numbers after the folder's last number, the fleet's row of the
-        // series is newer. Keep that row, even if the folder has closed the series.
+        // If the fleet has issued numbers after the folder's last one, its row of the series is
+        // newer. Keep that row, even if the folder has closed the series.
         if known > last || known == last && (is_closed || summary.closed.is_none()) {
             count.found += 1;
         } else {
@@ -165,9 +165,8 @@ impl RecordAdopter {
     }
 }
 
-/// Returns a text that lists the templates (rules for writing numbers) that only the folder or only
-/// the fleet has. `folder` is `None` if the folder's node stored none at its last start. The text
-/// then says so.
+/// Returns a text that lists the templates that only the folder or only the fleet has. If `folder`
+/// is `None`, the folder's node stored no templates at its last start, and the text says so.
 fn differences(folder: Option<&KeptTemplates>, fleet: Option<&KeptTemplates>) -> String {
     let Some(folder) = folder else {
         return "the folder has none of the last start".to_owned();
@@ -188,8 +187,8 @@ fn differences(folder: Option<&KeptTemplates>, fleet: Option<&KeptTemplates>) ->
     only.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the series of the folder whose kind differs from the kind in the fleet, with their kind
-/// in the folder. `of` is the number store in the folder.
+/// Returns the folder's series whose kind differs in the fleet, each with its kind in the folder.
+/// `of` is the folder's number store.
 fn other_kinds(
     of: &dyn NumberStore,
     there: &NumberKinds,
@@ -211,8 +210,7 @@ fn other_kinds(
     }
 }
 
-/// Converts changes of number forms (how numbers are written, such as `INV-00042`) to rows for the
-/// fleet's store, each with its key.
+/// Converts changes of the form in which numbers are written to rows, each with its key.
 fn form_rows_of(keys: &Keys, forms: &[FormChange]) -> Vec<(Key, Vec<u8>)> {
     let row = |change: &FormChange| {
         let key = keys.number_form(&change.series, change.from);
@@ -221,9 +219,9 @@ fn form_rows_of(keys: &Keys, forms: &[FormChange]) -> Vec<(Key, Vec<u8>)> {
     forms.iter().map(row).collect()
 }
 
-/// Returns the form (how numbers are written) to store with the first numbers of a gapless series,
-/// or `None` if the folder already has such a form. Without a stored form, the folder's node wrote
-/// numbers by the templates of its first start, which the fleet does not have.
+/// Returns the form to store with the first numbers of a gapless series, or `None` if the folder
+/// already has one. Without a stored form, the folder's node wrote numbers by the templates of its
+/// first start, which the fleet does not have.
 fn earlier_form(
     summary: &SeriesSummary,
     of: &dyn NumberStore,
@@ -246,8 +244,8 @@ fn earlier_form(
     }))
 }
 
-/// Converts issued numbers to rows for the fleet's store, each with its key. One row has all the
-/// numbers, and each request key has a separate row.
+/// Converts issued numbers to rows, each with its key. One row has all the numbers, and each
+/// idempotency key has its own row.
 fn rows_of(keys: &Keys, given: &[GivenNumbers], begins: bool) -> Vec<(Key, Vec<u8>)> {
     let commit = GivenCommit {
         attempt: ADOPTED,
@@ -265,8 +263,8 @@ fn rows_of(keys: &Keys, given: &[GivenNumbers], begins: bool) -> Vec<(Key, Vec<u
         .collect()
 }
 
-/// Converts the void numbers `voids` to rows for the fleet's store, each with its key. `given` are
-/// issued numbers, including the void ones, with the requests to which they were issued.
+/// Converts void numbers to rows, each with its key. `given` has all issued numbers, including the
+/// void ones, with their requests.
 fn void_rows_of(
     keys: &Keys,
     given: &[GivenNumbers],

@@ -1,11 +1,11 @@
 //! Copies the ledgers and conjunctions of a single node into a fleet, unchanged. Each record is
 //! written once, even if the adoption is repeated.
 //!
-//! A ledger or a pair of objects is visible to the fleet once its own row exists. That row is
-//! written last, so that no node appends to an incomplete ledger. If a run was killed, the next run
-//! compares the folder with the fleet to find out which rows exist. After a restore of the
-//! coordinator, an import of journals may have brought back the beginning of a ledger or series.
-//! The adoption then adds the rest.
+//! The fleet sees a ledger or a pair of objects once its own row exists. That row is written last,
+//! so that no node appends to an incomplete ledger. If a run was killed, the next run compares the
+//! folder with the fleet to find out which rows exist. After a restore of the coordinator, an
+//! import of journals may have brought back only the beginning of a ledger or series. The adoption
+//! then adds the rest.
 
 use std::sync::Arc;
 
@@ -30,23 +30,23 @@ use idmint_storage::{
 };
 use idmint_storage::{FailureKind, StoreError};
 
-/// The attempt number in adopted rows. Usually an attempt number identifies one transaction. This
-/// number is constant, so that a repeated adoption writes the same bytes.
+/// The attempt number in adopted rows. Other attempt numbers identify one transaction each. This
+/// one is constant, so that a repeated adoption writes the same bytes.
 pub(super) const ADOPTED: Attempt = Attempt(0);
 
-/// The approximate size of the appends that are stored in one row, in bytes. It is limited because
-/// a row of a ledger is always read as a whole.
+/// The approximate size of the appends in one row, in bytes. It is limited because a row is always
+/// read as a whole.
 const ROW_LEN: usize = 64 * 1024;
 
-/// The maximum number of rows of a ledger that are read at once. It is small, because one row may
-/// contain all events of an append request of the maximum size.
+/// The maximum number of a ledger's rows in one read. It is small, because a single row may contain
+/// the events of a whole append request.
 const ROWS_READ_MAX: usize = 6;
 
-/// The number of ledger appends that are read from the single node's data folder at once.
+/// The number of a ledger's appends that are read from the folder at a time.
 const PAGE_LEN: usize = 200;
 
-/// Copies the records of a single node into the store of the fleet that takes over its data folder.
-/// In a trial (a dry run), the adopter only compares these records with the fleet's records.
+/// Copies the records of a single node into a fleet's store. On trial, the adopter only compares
+/// these records with the fleet's.
 pub(crate) struct RecordAdopter {
     pub(super) store: SharedStore,
     pub(super) is_trial: bool,
@@ -55,15 +55,14 @@ pub(crate) struct RecordAdopter {
 /// Counts of adopted records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AdoptedCount {
-    /// The number of ledgers, of series, or of pairs of space objects, that the fleet lacked
-    /// completely or in part, and that have been written.
+    /// The number of ledgers, series or pairs of objects that the fleet lacked completely or in
+    /// part, and that were written.
     pub written: u64,
     /// The number of ledgers, series or pairs of objects that the fleet already had completely.
     pub found: u64,
-    /// The number of items in these ledgers, series or pairs: appends, numbers, or first reports of
-    /// close approaches (anchors).
+    /// The number of appends, numbers or anchors in these ledgers, series or pairs.
     pub parts: u64,
-    /// The number of request keys of the appends or numbers.
+    /// The number of idempotency keys of these appends or numbers.
     pub requests: u64,
 }
 
@@ -85,7 +84,7 @@ impl std::ops::AddAssign for AdoptedCount {
 /// The reason why a record cannot be adopted.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
-    /// The fleet's record under the same key differs from the folder's, and was not overwritten.
+    /// The fleet's record under the same key differs from the folder's. It was not overwritten.
     #[error("{what} differs between the adopted folder and the fleet (etcd key {key})")]
     Differs {
         /// A description of the record.
@@ -93,15 +92,15 @@ pub enum AdoptError {
         /// The key of the fleet's record in the coordinator.
         key: Key,
     },
-    /// The node and the fleet were last started with different templates for the texts of numbers,
-    /// or the node has stored none. The value is a text that lists the differences.
+    /// The single node and the fleet were last started with different templates for the texts of
+    /// numbers, or the folder has no stored templates. The value lists the differences.
     #[error(
         "the [numbers] of the adopted node and of the fleet differ ({0}), so a text could be written for two numbers; \
          start a single node on the folder with the [numbers] of the fleet, stop it, and run this command again"
     )]
     OtherTemplates(String),
-    /// A series would change its kind, as its patterns in the `[numbers]` of the node and the fleet
-    /// have different kinds.
+    /// A series would change its kind, because it has different kinds in the `[numbers]` settings
+    /// of the single node and of the fleet.
     #[error(
         "the series {series} is of kind {own} in the folder, but of kind {there} in the [numbers] of the fleet: give it \
          the kind {own} there, restart the nodes, and run this command again"
@@ -114,7 +113,7 @@ pub enum AdoptError {
         /// The kind in the fleet.
         there: String,
     },
-    /// The folder or the store of the fleet failed.
+    /// The folder or the fleet's store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -131,8 +130,8 @@ impl AdoptError {
 }
 
 impl RecordAdopter {
-    /// Creates an adopter, which copies a single node's records into a fleet's store. Each write
-    /// fails if the fleet's agreement (its stored settings) is no longer the agreement in `known`.
+    /// Creates an adopter, which copies records into a fleet's store. Each write fails if the
+    /// fleet's agreement is no longer the one in `known`.
     pub(crate) fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,
@@ -153,19 +152,18 @@ impl RecordAdopter {
         }
     }
 
-    /// Writes the fleet's agreement. `revision` is its revision so far.
+    /// Writes the fleet's agreement. `revision` is its current revision.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the agreement has changed, or if it is not certain that it was
-    /// written.
+    /// Returns [`StoreError`] if the agreement has changed, or if it may not have been written.
     pub(crate) fn write_meta(&self, value: Vec<u8>, revision: Revision) -> Result<(), StoreError> {
         let mut batch = AdoptedBatch::new(&self.store, self.is_trial);
         batch.update(self.store.keys.meta(), value, revision)?;
         batch.flush()
     }
 
-    /// Copies a ledger into the fleet, together with its request keys that were recorded at `since`
-    /// or later. `read` returns a page of the ledger's appends that follow an event.
+    /// Copies a ledger into the fleet, with the idempotency keys that were recorded at `since` or
+    /// later. `read` returns a page of the ledger's appends that follow an event.
     ///
     /// # Errors
     /// Returns [`AdoptError`] if the fleet's ledger differs, or if the fleet cannot be read or
@@ -234,10 +232,10 @@ impl RecordAdopter {
         Ok(count)
     }
 
-    /// Adds each of `requests` to the batch, unless the fleet has that request, or one with the
-    /// same key that was recorded over 24 hours later. Fails if the fleet has a different one with
-    /// the same key that was recorded at most 24 hours earlier or later. Returns the number of all
-    /// `requests`.
+    /// Adds each of `requests` to the batch, unless the fleet already has it. The fleet may have a
+    /// later request with the same key, recorded more than 24 hours after this one, which is then
+    /// kept. Fails if the fleet has a different request with the same key that was recorded within
+    /// 24 hours of this one. Returns the number of `requests`.
     fn adopt_requests(
         &self,
         ledger: LedgerId,
@@ -262,8 +260,8 @@ impl RecordAdopter {
             match there {
                 None => batch.put_request(*done, revision)?,
                 Some(there) if there == *done => {}
-                // A caller used the idempotency key again more than a day after its first use, so
-                // keep the later request.
+                // The key was used again more than a day after its first use. Keep the later
+                // request.
                 Some(there) if done.recorded < remembered_since(there.recorded) => {}
                 Some(there) if there.recorded < remembered_since(done.recorded) => {
                     batch.put_request(*done, revision)?
@@ -280,14 +278,14 @@ impl RecordAdopter {
         Ok(u64::try_from(requests.len()).expect("a page is short"))
     }
 
-    /// Copies pairs of objects with their anchors (the first reports of conjunctions) into the
-    /// fleet. The report counts and external ids of the anchors are copied as well.
+    /// Copies pairs of objects into the fleet, with their anchors and the anchors' report counts
+    /// and external ids.
     ///
     /// A pair that the fleet already has stays unchanged. The fleet may have more anchors of that
-    /// pair. The report counts and external ids of that pair are neither compared nor copied.
+    /// pair. The pair's report counts and external ids are neither compared nor copied.
     ///
     /// # Errors
-    /// Returns [`AdoptError`] if the fleet has a pair but lacks one of the anchors in `pairs`, or
+    /// Returns [`AdoptError`] if the fleet has a pair but lacks one of its anchors in `pairs`, or
     /// if the fleet cannot be read or written. Other pairs may have been written before the error.
     pub(crate) fn adopt_pairs(&self, pairs: &[StoredPair]) -> Result<AdoptedCount, AdoptError> {
         let keys = &self.store.keys;
@@ -355,8 +353,8 @@ impl RecordAdopter {
     }
 }
 
-/// Returns the request that sent an append, or `None` if the append has no request key or was
-/// recorded before `since`, so that its key has expired and a caller may use it again.
+/// Returns the request of an append. Returns `None` if the append has no idempotency key, or was
+/// recorded before `since`, so that its key has expired.
 fn remembered(append: &StoredAppend, since: EventTime) -> Option<DoneRequest> {
     let mark = append.mark.filter(|_| append.recorded >= since)?;
     Some(DoneRequest {
@@ -366,8 +364,8 @@ fn remembered(append: &StoredAppend, since: EventTime) -> Option<DoneRequest> {
     })
 }
 
-/// Converts appends of a ledger to rows for the fleet's store, with several appends in each row.
-/// `previous` is the event before the first append, or `None` at the beginning of the ledger.
+/// Converts appends of a ledger to rows, with several appends in each row. `previous` is the event
+/// before the first append, or `None` at the beginning of the ledger.
 fn commits_of(appends: &[StoredAppend], previous: Option<EventId>) -> Vec<Commit> {
     let (mut commits, mut shared, mut len) = (Vec::new(), Vec::new(), 0);
     let mut previous = previous.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! Writes a node's journal, its local copy of the rows that its responses rely on.
+//! Writes a node's journal, which is the local copy of the rows that its responses rely on.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -22,18 +22,18 @@ const BOUNDS: JournalBounds = JournalBounds {
     all: 256 << 20,
 };
 
-/// The maximum number of remembered hashes of journalled rows. Each row has two hashes: one of its
-/// key, and one of its key with its value. Without the hashes, a row that is read repeatedly would
-/// be journalled each time.
+/// The maximum number of remembered hashes of journalled rows. Each row has two hashes, one of its
+/// key and one of its key with its value. Without them, a row would be journalled again each time
+/// that it is read.
 const KNOWN_MAX: usize = 200_000;
 
-/// The journal of a node, in files of its data folder. The journal contains the rows that etcd has
-/// committed for this node, and other rows that the node's responses rely on.
+/// The journal of a node, in files of its data folder. It contains the rows that etcd has committed
+/// for this node, and other rows that the node's responses rely on.
 ///
-/// The journal is written after the commit and before the response, without a sync. The journal is
-/// needed only if etcd loses acknowledged data. In that case, its last rows are missing only if the
-/// machine has crashed as well. The journal never delays a response: a failed write is logged and
-/// counted, and the response is sent nevertheless.
+/// A row is journalled after its commit and before the response, without a sync. The journal is
+/// needed only if etcd loses acknowledged data. Its last rows are then missing only if this machine
+/// crashed as well. The journal never delays a response. If a write fails, the failure is logged
+/// and counted, and the response is sent nevertheless.
 pub struct AppendJournal {
     folder: PathBuf,
     bounds: JournalBounds,
@@ -54,8 +54,8 @@ struct State {
 struct OpenSegment {
     file: File,
     len: u64,
-    /// The era (time from one `fence-restore` command to the next) in which the last rows of the
-    /// segment were committed.
+    /// The era in which the last rows of the segment were committed. An era lasts from one fence to
+    /// the next.
     era: Option<FleetEra>,
 }
 
@@ -70,10 +70,10 @@ struct KnownRows {
 
 impl AppendJournal {
     /// Opens the journal of a namespace in the data folder `data_dir`, which need not exist yet.
-    /// `count_failure` is called for each failed write.
+    /// Calls `count_failure` for each failed write.
     ///
-    /// The journal's folder is created at once. An empty folder then shows that the journal is
-    /// empty, and an unwritable folder is noticed before the journal is needed.
+    /// The journal's folder is created at once. An empty folder shows that nothing was journalled
+    /// yet, and an unwritable one is noticed before the journal is needed.
     pub fn of(
         data_dir: &Path,
         namespace: &Namespace,
@@ -94,7 +94,7 @@ impl AppendJournal {
         journal
     }
 
-    /// Sets the lock of the data folder, which is held while the journal may be written.
+    /// Adds the lock of the data folder, which is held as long as the journal may be written.
     #[must_use]
     pub fn locked_by(self, lock: Option<Arc<FolderLock>>) -> AppendJournal {
         AppendJournal {
@@ -103,14 +103,14 @@ impl AppendJournal {
         }
     }
 
-    /// Sets other limits on the disk space.
+    /// Sets different limits on the disk space.
     #[cfg(test)]
     pub(super) fn within(self, bounds: JournalBounds) -> Self {
         AppendJournal { bounds, ..self }
     }
 
-    /// `true` if the journal may lack the row that was committed under this key in this era of the
-    /// fleet. An era is the time from one `fence-restore` command to the next.
+    /// `true` if the journal may lack the row under this key that was committed in this era. An era
+    /// lasts from one fence to the next.
     pub(in crate::records) fn lacks(&self, era: FleetEra, key: &str) -> bool {
         !self
             .state
@@ -121,8 +121,8 @@ impl AppendJournal {
             .has(name_of(key, None))
     }
 
-    /// Appends rows to the journal in one write, except rows that the journal certainly has. The
-    /// rows were committed in `era`, the time between two `fence-restore` commands.
+    /// Appends rows that were committed in `era` to the journal, in a single write. Leaves out rows
+    /// that the journal certainly has.
     pub(in crate::records) fn keep(&self, era: FleetEra, rows: &[(&str, &[u8])]) {
         let mut state = self.state.lock().expect("no holder of this lock panics");
         let known = state.known.of_era(era);
@@ -187,8 +187,8 @@ impl State {
         if written.is_ok() {
             open.era = Some(era);
         }
-        // In a segment file, no record may follow an incomplete record. If the incomplete record
-        // cannot be cut off, the next write begins a new segment.
+        // No record may follow an incomplete one in a segment. If the incomplete record cannot be
+        // cut off, the next write begins a new segment.
         if written.is_ok() || open.file.set_len(open.len).is_ok() {
             self.open = Some(open);
         }
@@ -205,9 +205,9 @@ impl OpenSegment {
 }
 
 impl KnownRows {
-    /// Returns the hashes of the rows that were most recently written to the journal in this era of
-    /// the fleet, and discards the hashes of other eras. In a later era, a key can have another
-    /// value, for example if a restore lost a number and the number was then issued again.
+    /// Returns the hashes of the last rows that were journalled in this era, and discards the
+    /// hashes of other eras. In a later era, the same key can have another value. For example, a
+    /// number that a restore lost may be issued again.
     fn of_era(&mut self, era: FleetEra) -> &mut KnownRows {
         if self.era != Some(era) {
             *self = KnownRows {
@@ -238,7 +238,7 @@ impl KnownRows {
     }
 }
 
-/// Returns a hash of a row, or of a key alone.
+/// Returns a hash of a row, or of its key if `value` is `None`.
 fn name_of(key: &str, value: Option<&[u8]>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (key, value).hash(&mut hasher);

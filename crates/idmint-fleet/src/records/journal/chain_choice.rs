@@ -12,28 +12,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::journalled_commit::JournalledCommit;
 use idmint_records::ledger::EventId;
 
-/// The commits of one ledger that were found in journals, divided into commits that continue the
-/// ledger's chain of events, and other commits.
+/// The journalled commits of one ledger, divided into those that continue the ledger's chain of
+/// events and all others.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ChainChoice {
     /// The commits that continue the chain, in order.
     pub(super) next: Vec<JournalledCommit>,
-    /// The commits that neither continue the ledger's chain of events, nor can be traced back from
-    /// its last event. A commit in this list is lost, unless etcd has it.
+    /// The commits that neither continue the chain nor are part of it. Each of them is lost, unless
+    /// etcd has it.
     pub(super) others: Vec<JournalledCommit>,
 }
 
 impl ChainChoice {
-    /// Finds the commits that continue a ledger after its last event. `head` is that event with its
-    /// position. If two commits follow the same event, a restore has lost one of them, so the
-    /// commit of the later era is chosen. Each `fence-restore` command begins a new era.
+    /// Finds the commits that continue a ledger after its last event. `head` is that event and its
+    /// position. If two commits follow the same event, a restore has lost one of them. The commit
+    /// of the later era is chosen, because it was made after that restore.
     pub(super) fn of(
         head: Option<(EventId, u64)>,
         commits: &BTreeMap<EventId, JournalledCommit>,
     ) -> ChainChoice {
         let mut chained = BTreeSet::new();
-        // The commit with the ledger's last event, and all commits before that commit, are already
-        // part of the ledger's chain of events.
+        // The commit with the ledger's last event, and all commits before it, are already part of
+        // the chain.
         let mut back = head.and_then(|(last, _)| commits.get(&last));
         while let Some(commit) = back.filter(|commit| chained.insert(commit.last)) {
             back = commits.get(&commit.previous);
@@ -50,9 +50,8 @@ impl ChainChoice {
                 .into_iter()
                 .flatten()
                 .filter(|commit| commit.continues(head));
-            // Two commits can follow the same event if a restore lost the first one, and another
-            // was then appended in its place. Choose the second one, which has the later era (time
-            // between two `fence-restore` commands).
+            // Two commits follow the same event if a restore lost the first one, and the second one
+            // was then made in its place. Choose the second one, which has the later era.
             let Some(commit) =
                 candidates.max_by_key(|commit| (commit.era, commit.recorded, commit.last))
             else {

@@ -1,4 +1,4 @@
-//! Reads the journals of one or more nodes, and indexes the rows in them.
+//! Reads the journals of one or more nodes, and builds an index of their rows.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,32 +21,30 @@ use idmint_records::conjunction::{Anchor, Pair};
 use idmint_records::ledger::{EventId, EventTime, LedgerId};
 use idmint_storage::Namespace;
 
-/// The rows of one or more nodes' journals, indexed by ledger, pair of objects and series (named
-/// sequence of numbers). The content of a ledger's rows stays in the files until it is needed.
+/// An index of the rows in one or more nodes' journals, by ledger, pair of objects and series. The
+/// content of a ledger's rows stays in the files until it is needed.
 #[derive(Debug)]
 pub struct JournalCopies {
     keys: Keys,
     files: Vec<PathBuf>,
-    /// For each given path, the fleets whose rows were found in the journal there, in the order of
-    /// the rows. A fleet is identified by its first name, a random number.
+    /// For each given path, the first names of the fleets whose rows the journal there contains, in
+    /// the order of the rows.
     origins: Vec<(PathBuf, Vec<u128>)>,
-    /// The highest number of earlier `fence-restore` commands (run by an operator after a restore)
-    /// that any of the journals contains.
+    /// The highest number of fences that any of the journals records.
     fences: u32,
     pub(super) ledgers: BTreeMap<LedgerId, BTreeMap<EventId, JournalledCommit>>,
-    /// For each pair of objects, the anchors that were found in the nodes' journals. An anchor is
-    /// the first report of a close approach of the pair.
+    /// The journalled anchors of each pair of objects.
     pub(super) pairs: BTreeMap<(String, Pair), Vec<JournalledAnchor>>,
     pub(super) numbers: NumberCopies,
-    /// Journal files with an unreadable end, and its length in bytes. Usually the last record is
-    /// incomplete, because the process was killed or the file copied during a write.
+    /// The journal files with an unreadable end, each with the length of that end in bytes. Usually
+    /// the process was killed or the file was copied while a record was being written.
     torn: Vec<(PathBuf, u64)>,
-    /// The unreadable parts of files that are followed by readable records.
+    /// The unreadable parts that are followed by readable records.
     pub(super) damaged: Vec<DamagedPart>,
 }
 
-/// A damaged part of a journal file, which cannot be used. A killed process leaves at most an
-/// incomplete record at the end of its file, and that does not count as damage.
+/// A damaged part of a journal file. Its rows cannot be used. An incomplete record at the end of a
+/// file does not count as damage, because a killed process leaves one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedPart {
     /// The file.
@@ -55,40 +53,41 @@ pub struct DamagedPart {
     pub at: u64,
     /// The length of the part in bytes.
     pub len: u64,
-    /// The number of rows in the file before the damaged part. All of these rows are used.
+    /// The number of usable rows in the file before the damaged part.
     pub rows_before: u64,
     /// The number of usable rows in the file after the damaged part.
     pub rows_after: u64,
 }
 
-/// The facts about a fleet that its nodes' journals (local copies of the fleet's rows) contain.
+/// Facts about a fleet that its nodes' journals contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JournalledFleet {
-    /// The fleet's name before any `fence-restore` changed it, or `None` if no name is known.
+    /// The fleet's first name, or `None` if it is unknown.
     pub origin: Option<Nonce>,
-    /// The highest number of earlier `fence-restore` commands that any of the journals contains.
+    /// The highest number of fences that any of the journals records.
     pub fences: u32,
-    /// The newest time at which a node recorded an event or issued a number.
+    /// The latest time at which an event was recorded or a number issued.
     pub newest: Option<UnixNanos>,
-    /// `true` if the import skipped records whose predecessor is missing (event 7 without event 6).
+    /// `true` if the import left out records because their predecessors are missing. For example,
+    /// event 7 is left out if event 6 is missing.
     pub has_gap: bool,
 }
 
-/// An anchor (the first report of a conjunction) from a journal.
+/// An anchor from a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JournalledAnchor {
     pub(super) anchor: Anchor,
-    /// The latest era in which any node wrote the anchor to its journal. An era is the time from
-    /// one `fence-restore` command to the next.
+    /// The latest era in which any node journalled the anchor. An era lasts from one fence to the
+    /// next.
     pub(super) era: FleetEra,
-    /// Other anchors in the same row that are so close in time that they would normally count as
-    /// the same close approach as `anchor`. They are separate because a report that already had an
-    /// id when it arrived kept that id, and became an anchor of its own.
+    /// Other anchors in the same row that are so close in time that they would normally be the same
+    /// conjunction as `anchor`. They are separate, because a report that arrives with an id keeps
+    /// that id and becomes an anchor.
     pub(super) beside: Vec<Anchor>,
 }
 
-/// The reason why journals cannot be read or imported. No row was written, unless the error
-/// interrupts an import that had begun.
+/// The reason why journals cannot be read or imported. No row was written, unless an import had
+/// already begun.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The path has no journal, or the journal cannot be read.
@@ -134,9 +133,9 @@ pub enum JournalError {
     },
 }
 
-/// The reason why a file is not indexed.
+/// The reason why a file cannot be indexed.
 enum NotIndexed {
-    /// The file contains this key, which belongs to another namespace.
+    /// The file contains this key of another namespace.
     Stray(String),
     /// A later version of this program wrote the file.
     LaterVersion,
@@ -187,10 +186,10 @@ impl JournalCopies {
         Ok(copies)
     }
 
-    /// Keeps only the rows of the fleet that had one of these names, and returns the facts that the
-    /// journals contain about this fleet. Other rows can exist if a node was part of another fleet
-    /// before. If `names` is empty because the store has no fleet any more, the last row of the
-    /// first journal that has rows determines the fleet.
+    /// Keeps only the rows of the fleet with one of these names, and returns the facts about this
+    /// fleet. A journal has rows of another fleet if its node was part of that fleet before.
+    /// `names` is empty if the store no longer has a fleet. Then the last row of the first journal
+    /// with rows determines the fleet.
     ///
     /// # Errors
     /// Returns [`JournalError::OtherFleet`] if a journal has rows of other fleets only.
@@ -241,9 +240,8 @@ impl JournalCopies {
         self.files.len()
     }
 
-    /// Returns the files whose end is unreadable, each with the length of that end in bytes.
-    /// Usually the last record is incomplete, because the process was killed or the file was copied
-    /// during a write.
+    /// Returns the files with an unreadable end, each with the length of that end in bytes. Usually
+    /// the process was killed or the file was copied while a record was being written.
     pub fn torn(&self) -> &[(PathBuf, u64)] {
         &self.torn
     }
@@ -256,10 +254,10 @@ impl JournalCopies {
             .map(|commit| commit.recorded)
     }
 
-    /// Reads the row of a commit from its file, exactly as it was committed.
+    /// Reads the row of a commit from its file, byte for byte as it was committed.
     ///
     /// # Errors
-    /// Returns [`JournalError`] if the file has changed since the index was built.
+    /// Returns [`JournalError`] if the file has changed since it was indexed.
     pub(super) fn row(
         &self,
         last: EventId,
@@ -287,8 +285,7 @@ impl JournalCopies {
         })
     }
 
-    /// Indexes the rows of a journal file, and adds the fleets of these rows to `origins`. A fleet
-    /// is identified by its first name.
+    /// Indexes the rows of a journal file, and adds the first names of their fleets to `origins`.
     fn add_file(
         &mut self,
         path: PathBuf,
@@ -296,8 +293,8 @@ impl JournalCopies {
         origins: &mut Vec<u128>,
     ) -> Result<(), NotIndexed> {
         let (mut at, mut era, mut rows) = (0, None, 0);
-        // The start of the current part of the file that cannot be used, and `true` if that part
-        // contains at least one complete record. `None` outside of such a part.
+        // The start of the unusable part of the file at this position, and `true` if that part
+        // contains a complete record. `None` if the position is not in such a part.
         let mut unused: Option<(usize, bool)> = None;
         let first_damaged = self.damaged.len();
         let damaged_part = |from: usize, to: usize, rows_before| DamagedPart {
@@ -317,8 +314,8 @@ impl JournalCopies {
                 at += 1;
                 continue;
             };
-            // A damaged part too short for a row may be a record that begins a new era (the time
-            // after a `fence-restore` command). The era of the next rows is then unknown.
+            // A damaged part that is too short for a row may have been an era record. So the era of
+            // the next rows is unknown.
             if unused.is_some_and(|(from, _)| at - from <= ERA_LEN) {
                 era = None;
             }
@@ -346,8 +343,8 @@ impl JournalCopies {
                     }
                     (true, is_used)
                 }
-                // The row is not used, because its era (time between two `fence-restore` commands)
-                // is unknown. It may replace other rows, or may itself have been replaced later.
+                // The era of this row is unknown, so the row is not used. It may replace other
+                // rows, or may itself have been replaced later.
                 (JournalRecord::Row { .. }, None) => (true, false),
             };
             if !is_used {
@@ -359,8 +356,8 @@ impl JournalCopies {
             at += len;
         }
         match unused {
-            // The unusable part at the end of the file contains a complete record. A killed process
-            // leaves only incomplete records, so this part is damaged.
+            // The unusable end of the file contains a complete record. A killed process leaves only
+            // incomplete ones, so the file is damaged.
             Some((from, true)) => self.damaged.push(damaged_part(from, at, rows)),
             Some((from, false)) => self.torn.push((path, u64_of(bytes.len() - from))),
             None => {}
@@ -371,8 +368,7 @@ impl JournalCopies {
         Ok(())
     }
 
-    /// Adds a row from a journal to the index. Returns `false` if the row does not have the form in
-    /// which nodes write rows.
+    /// Adds a row from a journal to the index. Returns `false` if the row cannot be decoded.
     fn add_row(&mut self, era: FleetEra, key: &str, value: &[u8], place: RowPlace) -> bool {
         if let Some(last) = self.keys.event_of(key) {
             let Some(commit) = commit_of_bytes(last, value) else {
@@ -385,9 +381,9 @@ impl JournalCopies {
                 .or_default()
                 .entry(last)
                 .or_insert(commit);
-            // Several rows in the journals can have the same events. Keep the row of the latest
-            // era. After a restore, the events may have been appended again with another request
-            // key (idempotency key) in a new era.
+            // Several journalled rows can have the same events. Keep the one of the latest era.
+            // After a restore, the events may have been appended again with another idempotency
+            // key.
             if known.era < era {
                 *known = commit;
             }
@@ -460,7 +456,7 @@ fn files_of(path: &Path, namespace: &Namespace) -> io::Result<Vec<PathBuf>> {
     }
     let within = segments::folder_of(path, namespace);
     let segments = segments::list(if within.is_dir() { &within } else { path })?;
-    // Accept a journal folder without files, because the node may not have appended any row yet.
+    // Accept a journal folder without files, because its node may not have journalled any row yet.
     let is_journal = within.is_dir() || path.file_name() == within.file_name();
     if segments.is_empty() && !is_journal {
         return Err(io::Error::new(

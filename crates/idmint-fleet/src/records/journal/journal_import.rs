@@ -1,10 +1,9 @@
-//! Imports rows from the journals of nodes into a coordinator that lost these rows in a restore. A
-//! row is written only if it continues the stored data. The events of ledgers are written
-//! unchanged.
+//! Imports rows from the journals of nodes into a coordinator that has lost these rows. A row is
+//! written only if it continues the stored data. The events of ledgers are written unchanged.
 //!
-//! Each transaction writes commits of one ledger together with the ledger's new head (its last
-//! event), and compares the previous head. So no ledger has a gap even if the import is
-//! interrupted, and another run continues the import.
+//! Each transaction writes commits of one ledger together with the ledger's new head, and compares
+//! the previous head. So no ledger gets a gap if the import is interrupted, and another run
+//! continues the import.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -32,14 +31,13 @@ use idmint_storage::Namespace;
 use idmint_storage::{DoneRequest, LedgerSummary, WrittenDay, remembered_among, remembered_since};
 use idmint_storage::{FailureKind, StoreError};
 
-/// The maximum number of commits from the journals that are looked up in the coordinator at once.
+/// The maximum number of journalled commits that are looked up in the coordinator at a time.
 const ROWS_READ_MAX: usize = 100;
 
-/// The maximum number of pairs of objects that are handled at once. The first reports of their
-/// close approaches (anchors) are read from the coordinator together and then written.
+/// The maximum number of pairs of objects whose anchors are read and written together.
 const PAIRS_MAX: usize = 20;
 
-/// The transaction number in rows that an import builds itself: anchors, issued and void numbers,
+/// The attempt number in the rows that an import builds itself: anchors, issued and void numbers,
 /// and closed series. It is constant, so that a repeated import writes the same bytes.
 pub(super) const IMPORTED: Attempt = Attempt(0);
 
@@ -47,13 +45,13 @@ pub(super) const IMPORTED: Attempt = Attempt(0);
 pub struct JournalImport<'a> {
     pub(super) store: SharedStore,
     pub(super) copies: &'a JournalCopies,
-    /// Request keys that were recorded before this time are not imported. They have expired, so
-    /// callers may use them for other requests.
+    /// Idempotency keys that were recorded before this time are not imported. They have expired,
+    /// and callers may use them for other requests.
     since: EventTime,
 }
 
-/// The error that interrupted an import. The rows that were already written are consistent, and
-/// another run continues the import.
+/// The error that interrupted an import. The rows written so far are consistent, and another run
+/// continues the import.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// A journal can no longer be read.
@@ -64,8 +62,8 @@ pub enum ImportError {
     Store(#[from] StoreError),
 }
 
-/// The rows of a ledger, each with the appends of one commit, and the request keys that one
-/// transaction of the import writes. They stay within the size limits of a transaction.
+/// Rows of a ledger, and idempotency keys, that one transaction of the import writes. Each row has
+/// the appends of one commit. All of them together stay within the size limits of a transaction.
 #[derive(Default)]
 struct Part {
     rows: Vec<(Commit, Vec<u8>)>,
@@ -74,8 +72,8 @@ struct Part {
 }
 
 impl<'a> JournalImport<'a> {
-    /// Creates an import of `copies`, the rows from nodes' journals, into `coordinator`. The import
-    /// writes only while the row with the fleet's settings (`meta`) has the revision `agreed`.
+    /// Creates an import of `copies` into `coordinator`. The import writes only while the agreement
+    /// `meta` has the revision `agreed`.
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,
@@ -94,8 +92,8 @@ impl<'a> JournalImport<'a> {
         }
     }
 
-    /// Writes all journalled rows that the coordinator lacks and that can be added without a gap or
-    /// a contradiction. Returns the counts of these rows, and a list of the rows that are lost.
+    /// Writes all journalled rows that the coordinator lacks, if they continue the stored data.
+    /// Returns the counts of these rows, and lists of the rows that are lost.
     ///
     /// # Errors
     /// Returns [`ImportError`] if a journal or the coordinator fails.
@@ -140,8 +138,8 @@ impl<'a> JournalImport<'a> {
         self.report_lost(&others, head, done)
     }
 
-    /// Reads the row of a ledger from the coordinator. Returns the revision and the content of the
-    /// row, or [`Revision::ABSENT`] and `None` if the ledger does not exist.
+    /// Reads the row of a ledger from the coordinator. Returns its revision and content, or
+    /// [`Revision::ABSENT`] and `None` if the ledger does not exist.
     fn ledger(&self, ledger: LedgerId) -> Result<(Revision, Option<LedgerSummary>), StoreError> {
         let entry = self.store.read_key(self.store.keys.ledger(ledger))?;
         let revision = entry
@@ -196,9 +194,9 @@ impl<'a> JournalImport<'a> {
         Ok(summary)
     }
 
-    /// Writes the requests that made the appends in one row, in several transactions if there are
-    /// too many for one, as after the adoption of a data folder. The requests are written before
-    /// the row, because a repeated import writes requests only for rows that are still missing.
+    /// Writes the requests of the appends in one row. There may be too many for one transaction,
+    /// for example after an adoption. They are written before the row, because a repeated import
+    /// writes only the requests of rows that are still missing.
     fn write_requests(
         &self,
         requests: &[DoneRequest],
@@ -223,7 +221,7 @@ impl<'a> JournalImport<'a> {
     }
 
     /// Adds each request to the transaction, unless the coordinator has one with the same key that
-    /// had not expired when this one was recorded. Returns the number of added requests.
+    /// was still valid when this one was recorded. Returns the number of added requests.
     fn put_requests(
         &self,
         requests: &[DoneRequest],
@@ -259,8 +257,8 @@ impl<'a> JournalImport<'a> {
         Ok(count(put_now))
     }
 
-    /// Looks up the commits `others` in the coordinator, and adds missing ones to the lost appends
-    /// in `done`. `head` is the summary of the ledger, with its last event.
+    /// Looks up the commits `others` in the coordinator, and adds the missing ones to the lost
+    /// appends in `done`. `head` is the summary of the ledger, with its last event.
     fn report_lost(
         &self,
         others: &[JournalledCommit],
@@ -289,9 +287,8 @@ impl<'a> JournalImport<'a> {
         Ok(())
     }
 
-    /// Adds those anchors (first reports of conjunctions) of all pairs of objects that the journals
-    /// have and the coordinator lacks. If a pair lacks more anchors than fit into one transaction,
-    /// or if its row does not fit, the next transaction adds further ones.
+    /// Adds the journalled anchors that the coordinator lacks, for all pairs of objects. If not all
+    /// anchors of a pair fit into a transaction, the next transaction adds the others.
     fn import_pairs(&self, done: &mut Reimported) -> Result<(), ImportError> {
         let mut waiting: VecDeque<_> = self.copies.pairs.iter().collect();
         while !waiting.is_empty() {
@@ -310,7 +307,7 @@ impl<'a> JournalImport<'a> {
                 );
                 let there = anchors.len();
                 let lost = missing(journalled, &mut anchors);
-                // One operation is for the row of the pair.
+                // Reserve one operation for the row of the pair.
                 let mut room = OPERATIONS_MAX.saturating_sub(transaction.write.len() + 1);
                 let size = transaction.size() + ANCHOR_LEN * anchors.len();
                 if size > BYTES_MAX && !transaction.write.is_empty() {
@@ -369,12 +366,12 @@ impl<'a> JournalImport<'a> {
 
 impl Part {
     fn has_room(&self, row: &[u8], requests: &[DoneRequest]) -> bool {
-        // One operation for the ledger, and one for the row.
+        // One more operation for the ledger, and one for the row.
         let operations = self.rows.len() + self.requests.len() + requests.len() + 2;
         let all = || self.requests.iter().chain(requests);
         let days: BTreeSet<WrittenDay> = all().map(|done| WrittenDay::of(done.recorded)).collect();
-        // A request key may occur twice within a day if the clocks of nodes differ. A transaction
-        // cannot write a key twice, so the second request must go into another transaction.
+        // If the clocks of nodes differ, an idempotency key may occur twice within a day. A
+        // transaction cannot write a key twice, so the second request must go into another one.
         let keys: BTreeSet<u128> = all().map(|done| done.key.0).collect();
         keys.len() == all().count()
             && operations + days.len() <= OPERATIONS_MAX
@@ -383,16 +380,16 @@ impl Part {
     }
 
     fn add(&mut self, commit: Commit, row: Vec<u8>, requests: Vec<DoneRequest>) {
-        // Add the size of the row in bytes, an estimated 200 bytes for its key, and an estimated
-        // 300 bytes for each request that is written together with the row.
+        // Estimate 200 bytes for the row's key, and 300 bytes for each request that is written with
+        // the row.
         self.bytes += row.len() + 200 + 300 * requests.len();
         self.rows.push((commit, row));
         self.requests.extend(requests);
     }
 }
 
-/// Returns those requests of a ledger's commit that were recorded at `since` or later. Earlier
-/// request keys have expired, so callers may use them for other requests.
+/// Returns the requests of a commit that were recorded at `since` or later. Earlier idempotency
+/// keys have expired, and callers may use them for other requests.
 fn requests_of(commit: &Commit, since: EventTime) -> Vec<DoneRequest> {
     let done = commit
         .appends
@@ -409,10 +406,9 @@ fn requests_of(commit: &Commit, since: EventTime) -> Vec<DoneRequest> {
     done.collect()
 }
 
-/// Adds missing journalled anchors (first reports of conjunctions) to `there`, beginning with the
-/// latest era. Returns the anchors that cannot be added, because another anchor is so close in time
-/// that both would be the same conjunction. Two such anchors are both added if they were in the
-/// same journalled row.
+/// Adds the missing journalled anchors to `there`, those of the latest era first. Returns the
+/// anchors that cannot be added, because another anchor is so close in time that both would be the
+/// same conjunction. Two such anchors are both added if they come from the same journalled row.
 fn missing(journalled: &[JournalledAnchor], there: &mut Vec<Anchor>) -> Vec<Anchor> {
     let mut lost = Vec::new();
     let eras: BTreeSet<FleetEra> = journalled.iter().map(|journalled| journalled.era).collect();

@@ -18,17 +18,17 @@ const ERA: u8 = 1;
 const ROW: u8 = 2;
 const FRAME_LEN: usize = 8;
 
-/// The maximum length of an encoded era record, in bytes. An era record comes before the rows that
-/// were committed in that era, which is the time from one `fence-restore` command to the next.
+/// The maximum length of an encoded era record, in bytes. An era record precedes the rows that were
+/// committed in its era.
 pub(super) const ERA_LEN: usize = FRAME_LEN + 2 + 16 + 8 + 4;
 
 /// A record of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JournalRecord<'a> {
-    /// The era of the fleet in which the rows after this record in the journal were committed. An
-    /// era is the time from one `fence-restore` (an operator's command) to the next.
+    /// The era of the fleet in which the following rows were committed. An era lasts from one fence
+    /// to the next.
     Era(FleetEra),
-    /// A row, exactly as it was committed.
+    /// A row, byte for byte as it was committed.
     Row { key: &'a str, value: &'a [u8] },
 }
 
@@ -69,7 +69,7 @@ impl<'a> JournalRecord<'a> {
     }
 
     /// `true` if a later version of this program has written the record at the start of `bytes`.
-    /// Such a record has a correct checksum, but this version cannot decode it.
+    /// Such a record has a valid checksum, but this version cannot decode it.
     pub(super) fn is_later(bytes: &[u8]) -> bool {
         content_of(bytes).is_some_and(|content| !content.is_empty())
             && JournalRecord::read_from(bytes).is_none()
@@ -78,7 +78,7 @@ impl<'a> JournalRecord<'a> {
     /// Decodes the record at the start of `bytes`. Returns the record and its length in bytes, or
     /// `None` if the record is incomplete, damaged or of a later version.
     pub(super) fn read_from(bytes: &'a [u8]) -> Option<(JournalRecord<'a>, usize)> {
-        // After a damaged record, the search for the next record tries every byte position. So most
+        // After a damaged record, the search for the next one tries every byte position. So most
         // positions must be cheap to rule out.
         if !matches!(bytes.get(FRAME_LEN..)?, [VERSION, ERA | ROW, ..]) {
             return None;

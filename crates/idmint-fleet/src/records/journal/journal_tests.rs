@@ -1,5 +1,5 @@
-//! Tests which rows an import recovers from journals (the nodes' copies of their commits), which
-//! rows are lost, and which rows are never journalled.
+//! Tests which rows an import recovers from journals, which rows are lost, and which rows are never
+//! journalled.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::VecDeque;
@@ -30,8 +30,8 @@ use idmint_storage::{
     ConjunctionStore, LedgerStore, NumberStore, RecordPlan, RecordStore, RequestStore, WriteError,
 };
 
-/// The fates of the next transactions, such as `(true, false)`: the transaction is done, but gets
-/// no response.
+/// The fates of the next transactions. For example, `(true, false)` means that the transaction is
+/// committed, but its response is lost.
 type Fates = Arc<Mutex<VecDeque<(bool, bool)>>>;
 
 /// A store that applies the given fates to transactions in order, and works normally afterwards.
@@ -82,8 +82,8 @@ fn what_a_restored_store_forgot_comes_back_byte_for_byte_and_once() {
     let before = samples.stored(&kinds);
     samples.store.restore(&backup);
 
-    // This process starts after the restore. The process agrees with the coordinator's current
-    // state, like a node that has checked the coordinator.
+    // This process starts after the restore. Like a node that has checked the coordinator, it
+    // accepts the coordinator's current state.
     let one = samples.node(0, FIRST);
     let copies = samples.copies([1, 0]);
     let done = samples.import(&copies);
@@ -113,7 +113,7 @@ fn what_a_restored_store_forgot_comes_back_byte_for_byte_and_once() {
         revision,
         "done already, nothing is written"
     );
-    // The ledger can be continued as if no restore had happened.
+    // The next append continues the ledger as if no restore had happened.
     write(&one, behind(&b, &["d"], 5));
 }
 
@@ -151,7 +151,7 @@ fn what_stands_in_another_ones_place_or_behind_a_gap_is_lost_and_never_renumbere
     let backup = samples.store.copy();
     write(&one, a.clone());
     let b = write(&two, behind(&a, &["b", "c"], 3));
-    // Node 2 has b and its predecessor a. Node 3 has e and its predecessor d. No journal has c.
+    // Node 2 has b, and its predecessor a. Node 3 has e, and its predecessor d. No journal has c.
     let c = write(&samples.forgetful(), behind(&b, &["d"], 4));
     let d = write(&samples.forgetful(), behind(&c, &["e"], 5));
     let e = write(&three, behind(&d, &["f"], 6));
@@ -272,7 +272,7 @@ fn who_stands_still_behind_an_answer_tells_nobody_of_it_unless_it_is_in_the_jour
             samples.forgetful().append(append.head().id).is_ok(),
             "without a journal nothing comes back anyhow"
         );
-        // A caller who retries gets the response once the process is no longer suspended.
+        // Once the process is no longer suspended, a retry of the caller succeeds.
         samples.store.stand_still_behind_answers(Duration::ZERO);
         assert!(node.append(append.head().id).unwrap().is_some());
     }
@@ -517,8 +517,8 @@ fn a_conjunction_within_reach_of_another_one_does_not_come_back() {
 #[test]
 fn conjunctions_that_stood_within_reach_of_each_other_come_back_together() {
     let samples = SampleNodes::of(1);
-    // The second anchor (first report of a conjunction) kept the id with which it arrived. Such an
-    // anchor may be close to another one, provided that both are in different seconds.
+    // The second anchor arrived with an id, and kept it. Such an anchor may be close to another
+    // one, if the two are in different seconds.
     let RecordPlan::Anchor(kept) = anchor(5_900_000, 1) else {
         unreachable!("a plan of an anchor")
     };
@@ -765,8 +765,8 @@ fn a_journal_of_a_later_version_is_refused_and_not_taken_for_a_torn_one() {
             matches!(&refused, JournalError::LaterVersion { path } if *path == paths[0]),
             "{refused}"
         );
-        // With a flipped bit, the same record is an unreadable end, and not a record of a later
-        // version.
+        // With a flipped bit, the same record counts as an unreadable end, not as a record of a
+        // later version.
         let mut flipped = [&whole[..], &later].concat();
         *flipped.last_mut().unwrap() ^= 1;
         fs::write(&last, &flipped).unwrap();
@@ -789,7 +789,7 @@ fn a_torn_end_is_left_out_and_said_and_all_before_it_comes_back() {
         samples.store.restore(&MemoryCoordinator::default());
         assert_eq!(samples.import(&copies).events, 1);
     }
-    // A flipped bit in the last row makes this row an unreadable end, like an incomplete record.
+    // A flipped bit makes the last row an unreadable end, just like an incomplete record.
     let mut flipped = whole.clone();
     flipped[whole.len() - 9] ^= 1;
     fs::write(&last, &flipped).unwrap();
@@ -845,8 +845,7 @@ fn after_a_damaged_record_in_the_middle_all_whole_rows_come_back_and_the_damage_
                 .map(|part| (part.rows_before, part.rows_after))
                 .collect();
             let (expected, back) = match record {
-                // The first record names the era (the time between two fences) of all rows. If it
-                // is damaged, no row can be used.
+                // The first record names the era of all rows. If it is damaged, no row can be used.
                 0 => (vec![(0, 0)], 0),
                 LEDGERS => (Vec::new(), LEDGERS - 1),
                 row => (vec![(row - 1, LEDGERS - row)], LEDGERS - 1),
@@ -909,8 +908,8 @@ fn a_series_that_a_caller_knows_to_be_closed_is_closed_after_a_restore_unless_it
     let [acme, unbegun] = ["acme", "unbegun"].map(series);
     let given = give(&samples.node(0, FIRST), &acme, 3, "a");
     let backup = samples.store.copy();
-    // Node 0 closes both series, but is killed before it journals this. Node 1 then reports to a
-    // caller that the series are closed.
+    // Node 0 closes both series, but is killed before it journals the closings. Node 1 then reports
+    // to a caller that the series are closed.
     let plans = [
         close_plan(&acme, Some(given.head())),
         close_plan(&unbegun, None),
@@ -971,8 +970,8 @@ fn a_key_with_two_numbers_in_the_journals_keeps_the_number_of_the_later_era() {
         assert_eq!(samples.import(&copies).numbers, 0);
     }
 
-    // In the later era, the request "k" gets the number 7. No journal has the first number of that
-    // era, 5, so the import takes the number 5 from the earlier era.
+    // In the later era, the request "k" gets the number 7. No journal has 5, the first number of
+    // that era, so the import takes the 5 of the earlier era.
     let samples = SampleNodes::of(2);
     let acme = series("acme");
     give(&samples.forgetful(), &acme, 4, "before");
@@ -1033,7 +1032,7 @@ fn a_node_that_closes_a_series_journals_the_last_number_that_it_returns() {
     let acme = series("acme");
     let given = give(&samples.node(1, FIRST), &acme, 5, "a");
     let backup = samples.store.copy();
-    // Node 0 is killed before it journals the number 6 and its form (the rule for its text).
+    // Node 0 is killed before it journals the number 6 and its form.
     let last = in_form(given_plan(&acme, 1, "b", Some(given.head())), form("LAST-"));
     samples.killed(0, FIRST).write(&[last]).unwrap_err();
     let node = samples.node(1, FIRST);
@@ -1114,7 +1113,7 @@ fn a_first_number_that_was_never_corrected_in_the_later_era_stays() {
     let backup = samples.store.copy();
     let plan = correction_plan(&wrong, 10, "right");
     samples.node(0, FIRST).write(&[plan]).unwrap();
-    // The restore loses the correction, and the series goes on after the wrong number.
+    // The restore loses the correction, and the series continues after the wrong number.
     samples.store.restore(&backup);
     let next = give(&samples.node(1, FENCED), &acme, 1, "next");
     for backup in [backup, MemoryCoordinator::default()] {

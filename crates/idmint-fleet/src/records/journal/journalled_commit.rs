@@ -1,5 +1,5 @@
-//! A commit of a ledger that was found in a journal: its position in the ledger's chain of events,
-//! and the location of its row in the journal files.
+//! A commit of a ledger in a journal: its position in the ledger's chain of events, and the
+//! location of its row in the journal files.
 
 use crate::records::known_fleet::FleetEra;
 use crate::records::rows::Commit;
@@ -23,8 +23,8 @@ pub(super) struct JournalledCommit {
     pub(super) last: EventId,
     pub(super) last_place: u64,
     pub(super) recorded: EventTime,
-    /// The latest era in which any node wrote the commit to its journal. An era is the time from
-    /// one `fence-restore` command to the next.
+    /// The latest era in which any node journalled the commit. An era lasts from one fence to the
+    /// next.
     pub(super) era: FleetEra,
     pub(super) row: RowPlace,
 }
@@ -43,8 +43,8 @@ impl JournalledCommit {
         }
     }
 
-    /// `true` if the commit directly follows `head`, the last event of the ledger with its
-    /// position. If `head` is `None`, the ledger is empty, so only its first commit follows.
+    /// `true` if the commit directly follows `head`, the last event of the ledger and its position.
+    /// If `head` is `None`, the ledger is empty, and only its first commit follows.
     pub(super) fn continues(&self, head: Option<(EventId, u64)>) -> bool {
         match head {
             None => self.first_place == 1,

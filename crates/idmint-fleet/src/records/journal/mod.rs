@@ -14,12 +14,11 @@
 //! reimported         the result of an import: the recovered rows and the lost ones
 //! ```
 //!
-//! A node's journal contains every row that the node's responses rely on. Such rows are the node's
-//! own commits, and commits of other nodes that the node has returned to a caller. The predecessor
-//! of an append is journalled before the append is committed. So at most the last commit of a
-//! ledger can be missing from all journals, if its node was killed before journalling it. A node
-//! that returns such a commit to a caller journals it first. Only rows that are known to be
-//! committed are ever journalled.
+//! A node's journal contains every row that the node's responses rely on. These are the node's own
+//! commits, and commits of other nodes that the node has returned to a caller. Before an append is
+//! committed, its predecessor is journalled. So at most the last commit of a ledger can be missing
+//! from all journals, if its node was killed before journalling it. A node that returns such a
+//! commit to a caller journals it first. Only rows that are known to be committed are journalled.
 
 #[cfg_attr(
     not(test),

@@ -1,8 +1,8 @@
-//! The numbers that were found in journals: the issued numbers of each series, the forms in which
-//! they are written, the void numbers, and the closed series.
+//! The journalled numbers: the issued numbers of each series, the forms in which they are written,
+//! the void numbers, and the closed series.
 //!
-//! All numbers are kept in memory. They take no more space there than in the journal files, and the
-//! size of these files is limited.
+//! All numbers are kept in memory. They take no more space there than in the journal files, whose
+//! size is limited.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,11 @@ pub(super) struct NumberCopies {
     pub(super) series: BTreeMap<SeriesName, Vec<JournalledNumbers>>,
     /// The void numbers.
     pub(super) voids: Vec<JournalledVoid>,
-    /// For each series, the changes of its numbers' form, such as `INV-00042`, each with the era
-    /// (time between two `fence-restore` commands) in which its row was committed.
+    /// The changes of the form in which each series writes its numbers, for example as `INV-00042`.
+    /// Each change has the era in which its row was committed.
     pub(super) forms: BTreeMap<SeriesName, Vec<(FormChange, FleetEra)>>,
-    /// The closed series, each with the era (time between two `fence-restore` commands) of its row.
+    /// The closed series, each with the era in which its row was committed. An era lasts from one
+    /// fence to the next.
     pub(super) closed: Vec<(ClosedSeries, FleetEra)>,
 }
 
@@ -32,11 +33,11 @@ pub(super) struct JournalledNumbers {
     pub(super) given: GivenNumbers,
     /// `true` if these are the first numbers of the series.
     pub(super) begins: bool,
-    /// `true` if this is the first number of the series, was wrong, and was then replaced by a
-    /// corrected one. [`NumberCopies::settle`] sets this flag.
+    /// `true` if this is a wrong first number that was replaced by a corrected one. Set by
+    /// [`NumberCopies::settle`].
     pub(super) is_corrected: bool,
-    /// The latest era in which any node wrote the numbers to its journal. An era is the time from
-    /// one `fence-restore` command to the next.
+    /// The latest era in which any node journalled the numbers. An era lasts from one fence to the
+    /// next.
     pub(super) era: FleetEra,
 }
 
@@ -64,7 +65,7 @@ impl NumberCopies {
         }
     }
 
-    /// Adds a change of form.
+    /// Adds a change of the form in which numbers are written.
     pub(super) fn add_form(&mut self, change: FormChange, era: FleetEra) {
         let of_series = self.forms.entry(change.series.clone()).or_default();
         of_series.push((change, era));
@@ -75,13 +76,13 @@ impl NumberCopies {
         self.closed.push((closed, era));
     }
 
-    /// Returns the stored form (how a number is written) for each entry of the consecutive numbers
-    /// `numbers` of a series. `None` means that an entry is written like the number before it.
+    /// Returns the form in which each entry of the consecutive numbers `numbers` is written. `None`
+    /// means that an entry is written like the number before it.
     ///
-    /// A form is stored for the request that got the first number in this form. If a number without
-    /// a stored form is of an earlier era than the number before it, the returned form is the last
-    /// one that was stored for a lower number in the same or an earlier era. For example, 4 and 5
-    /// were issued, a restore lost 4, and a new 4 was issued. Then 5 keeps the form of the lost 4.
+    /// A form is stored for the request that got the first number in this form. An entry without a
+    /// stored form may be of an earlier era than the number before it. Its form is then the last
+    /// one that was stored for a lower number up to its own era. For example, 4 and 5 were issued,
+    /// a restore lost 4, and a new 4 was issued. Then 5 keeps the form of the lost 4.
     pub(super) fn forms_of(
         &self,
         series: &SeriesName,
@@ -107,8 +108,8 @@ impl NumberCopies {
         numbers.iter().map(form_of).collect()
     }
 
-    /// `true` if one of `numbers` is from a later era (time between two `fence-restore` commands)
-    /// than the closing of the series. A restore had then undone the closing.
+    /// `true` if one of `numbers` is of a later era than the closing of the series. So a restore
+    /// has undone the closing.
     pub(super) fn is_reopened_by(
         &self,
         series: &SeriesName,
@@ -119,8 +120,8 @@ impl NumberCopies {
         closed.is_some_and(|(_, era)| numbers.iter().any(|journalled| journalled.era > *era))
     }
 
-    /// `true` if all numbers of the series above `closed.last`, up to `last`, are from earlier eras
-    /// (times between `fence-restore` commands) than `era`: a restore lost them before the closing.
+    /// `true` if all numbers of the series above `closed.last`, up to `last`, are of earlier eras
+    /// than `era`, the era of the closing. So a restore had lost them before the series was closed.
     pub(super) fn are_before_closing(
         &self,
         closed: &ClosedSeries,
@@ -133,7 +134,8 @@ impl NumberCopies {
                 Some(given.last) > closed.last && Some(given.last) <= last
             })
             .collect();
-        // If no journal has `last`, it may have been issued after the closing, so return `false`.
+        // If no journal has `last`, it may have been issued after the closing. Return `false` in
+        // that case.
         above.iter().any(|above| Some(above.given.last) == last)
             && above.iter().all(|above| above.era < era)
     }
@@ -143,12 +145,11 @@ impl NumberCopies {
         self.voids.push(JournalledVoid { row, era });
     }
 
-    /// Sorts all entries. If several journals have equal entries, keeps only the entry of the
-    /// latest era.
+    /// Sorts all entries. Of equal entries in several journals, keeps the one of the latest era.
     ///
     /// If a series begins twice in the same era, its first number was wrong, and the entry that was
-    /// recorded later corrects it. The node that made the correction journalled both entries in
-    /// that era.
+    /// recorded later is the correction. The node that corrected the number journalled both entries
+    /// in that era.
     pub(super) fn settle(&mut self) {
         for of_series in self.series.values_mut() {
             let begun: Vec<(FleetEra, EventTime)> = of_series
@@ -193,7 +194,7 @@ impl NumberCopies {
             .dedup_by(|later, earlier| later.0.series == earlier.0.series);
     }
 
-    /// Removes the rows of all eras (times between two `fence-restore` commands) that are not kept.
+    /// Removes the rows of all eras for which `is_kept` returns `false`.
     pub(super) fn retain(&mut self, is_kept: impl Fn(FleetEra) -> bool) {
         self.series
             .values_mut()

@@ -1,5 +1,5 @@
-//! Imports numbers from the journals of nodes into a coordinator that lost these numbers in a
-//! restore. The import continues each series without a gap, and overwrites no number.
+//! Imports numbers from the journals of nodes into a coordinator that has lost these numbers. The
+//! import continues each series without a gap, and overwrites no number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,28 +18,29 @@ use idmint_storage::StoreError;
 use idmint_storage::{NumberRecord, SeriesSummary};
 
 /// The maximum number of requests whose numbers are written in one transaction. For each request,
-/// the transaction may also write a change of the form of its numbers, such as `INV-00042`.
+/// the transaction may also change the form in which numbers are written.
 const GIVEN_MAX: usize = 50;
 
 /// The next numbers of a series that one transaction imports.
 struct Next<'a> {
     given: &'a [GivenNumbers],
-    /// The form of each entry of `given`, or `None` if the entry is written like the one before it.
+    /// The form in which each entry of `given` is written, or `None` if it is written like the
+    /// entry before it.
     forms: &'a [Option<NumberForm>],
-    /// For each request key, the last number issued to its request. If two requests share a key,
-    /// the one of the later era (time between two `fence-restore` commands) counts.
+    /// The last number that was issued for each idempotency key. If two requests share a key, the
+    /// request of the later era counts.
     owners: &'a BTreeMap<KeyHash, u64>,
-    /// `true` if the series is opened again if it is closed.
+    /// `true` if a closed series is opened again.
     is_reopened: bool,
-    /// The stored first number, if it is a mistake and the restore has lost the number that
-    /// corrected it. The imported numbers replace the wrong one.
+    /// The stored first number, if it is wrong and the restore has lost its correction. The
+    /// imported numbers replace it.
     replaces: Option<GivenNumbers>,
 }
 
 impl JournalImport<'_> {
-    /// Continues every series with the numbers from the journals, each written in the same form as
-    /// when it was issued. Then voids each number again that was void before the restore, and
-    /// closes each series again that was closed.
+    /// Continues every series with the journalled numbers, each written in the same form as when it
+    /// was issued. Then voids the numbers again that were void before the restore, and closes the
+    /// series again that were closed.
     pub(super) fn import_numbers(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for (series, journalled) in &self.copies.numbers.series {
             let mut there = self.store.series_summary(series)?;
@@ -79,10 +80,9 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// Closes a series again that was closed before the restore, in the era `era`. The series stays
-    /// open if it has numbers above `closed.last` that were issued after an earlier restore had
-    /// undone the closing. Numbers of an earlier era than the closing do not open the series,
-    /// because it was closed while they were lost.
+    /// Closes a series again that was closed in the era `era`. The series stays open if it has
+    /// numbers above `closed.last` that were issued after a restore had undone the closing. Numbers
+    /// of an earlier era do not keep it open, because it was closed while they were lost.
     fn close(&self, closed: &ClosedSeries, era: FleetEra) -> Result<(), ImportError> {
         let (revision, there) = self.store.series_row(&closed.series)?;
         let last = there
@@ -117,8 +117,9 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// Returns a series' stored first number if it is wrong and the restore lost its correction.
-    /// The wrong number is then the only stored one, and the journals have the right one.
+    /// Returns the stored first number of a series if it is wrong and the restore has lost its
+    /// correction. The wrong number is then the only stored one, and the journals have the right
+    /// one.
     fn wrong_first(
         &self,
         there: Option<&SeriesSummary>,
@@ -194,20 +195,21 @@ impl JournalImport<'_> {
             closed.as_ref(),
             &mut transaction,
         );
-        // If the stored first number is wrong and is replaced, ignore the stored form (such as
-        // `INV-00042`). That form belongs to the wrong number, and is removed with it.
+        // If the stored first number is wrong and is replaced, ignore its form. That form is
+        // removed together with it.
         let form = form.filter(|_| replaces.is_none());
         let forms = changes(form.map(|change| change.form), given, forms);
         put_forms(keys, &forms, &mut transaction);
         // After the restore, a caller may have repeated its request and received a new number. The
-        // import does not change the row of that request key, so the key keeps the new number.
+        // idempotency key keeps this new number, so the import does not change its row.
         let mut in_use: BTreeSet<String> = found.flatten().map(|row| row.key).collect();
         let of_others = given
             .iter()
             .filter(|given| owners[&given.mark.key] != given.last);
         if let Some(wrong) = &replaces {
-            // An imported number may have the request key of the wrong number, so the key need not
-            // be unused. A change of the key's row changes the compared series' revision, too.
+            // An imported number may have the idempotency key of the wrong number, so that key need
+            // not be unused. A change of the key's row also changes the series' row, whose revision
+            // is compared.
             let key = keys.number_key(series, wrong.mark.key);
             transaction.compare.retain(|compare| *compare.key() != key);
             in_use.remove(&key);
@@ -226,9 +228,8 @@ impl JournalImport<'_> {
         Ok(summary)
     }
 
-    /// Looks up the numbers `others` from the journals in the coordinator, and adds the numbers
-    /// that are missing there to the lost numbers in `done`. `last` is the last number of the
-    /// series in the coordinator.
+    /// Looks up the numbers `others` in the coordinator, and adds the missing ones to the lost
+    /// numbers in `done`. `last` is the last stored number of the series.
     fn report_lost_numbers(
         &self,
         others: &[GivenNumbers],
@@ -253,7 +254,7 @@ impl JournalImport<'_> {
     }
 
     /// `true` if the coordinator has the journalled numbers `given`, issued to the same request.
-    /// `of_key` contains the stored numbers for the key of that request.
+    /// `of_key` has the stored numbers for the key of that request.
     fn is_there(
         &self,
         given: &GivenNumbers,
@@ -269,8 +270,8 @@ impl JournalImport<'_> {
         Ok(by_number.is_some_and(|there| is_same(&there.found.given)))
     }
 
-    /// Voids each number again that is void according to a journal. If the number now belongs to
-    /// another request than when it was voided, it stays valid.
+    /// Voids the numbers again that are void according to a journal. A number that now belongs to
+    /// another request stays valid.
     fn import_voids(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for journalled in &self.copies.numbers.voids {
             let VoidRow { of, void, .. } = &journalled.row;
@@ -301,10 +302,11 @@ impl JournalImport<'_> {
     }
 }
 
-/// Returns the last number of the request that owns each request key of a series.
+/// Returns the last number of the request that owns each idempotency key of a series.
 ///
-/// A key has two requests if a restore lost the numbers of the first one, and the caller repeated
-/// it. The request of the later era owns the key, because the caller received its numbers last.
+/// Two requests have the same key if a restore lost the numbers of the first one, and the caller
+/// repeated its request. The request of the later era owns the key, because the caller received its
+/// numbers last.
 fn owners_of_keys(next: &[JournalledNumbers]) -> BTreeMap<KeyHash, u64> {
     let mut by_age: Vec<_> = next.iter().collect();
     by_age.sort_by_key(|journalled| (journalled.era, journalled.given.recorded));
@@ -314,17 +316,17 @@ fn owners_of_keys(next: &[JournalledNumbers]) -> BTreeMap<KeyHash, u64> {
         .collect()
 }
 
-/// Returns how many requests, from the first one on, fit into one row of numbers. The count stops
-/// before a repeated request key, because nodes find a request in a row by its key alone.
+/// Returns how many of the first requests fit into one row of numbers. A row must not repeat an
+/// idempotency key, because nodes find a request in a row by its key alone.
 fn count_without_repeated_key(given: &[GivenNumbers]) -> usize {
     let mut keys = BTreeSet::new();
     let fits = given.iter().take(GIVEN_MAX);
     fits.take_while(|given| keys.insert(given.mark.key)).count()
 }
 
-/// Returns the changes of form (how numbers are written) to store with the numbers `given`. Each
-/// entry of `forms` belongs to the entry of `given` at the same position. It is `None` if that
-/// entry is written like the one before it. `latest` is the form of the number before `given`.
+/// Returns the changes of form to store with the numbers `given`. `forms` says how each entry of
+/// `given` is written, with `None` if it is written like the numbers before it. `latest` is the
+/// form of the number before `given`.
 fn changes(
     mut latest: Option<NumberForm>,
     given: &[GivenNumbers],
@@ -347,7 +349,7 @@ fn changes(
 }
 
 /// Splits the journalled numbers of a series into those that continue the series after `last`, in
-/// order, and all others. Leaves out a wrong first number that was later replaced.
+/// order, and all others. Leaves out a wrong first number that was later corrected.
 fn choose(
     last: Option<u64>,
     journalled: &[JournalledNumbers],
@@ -367,9 +369,8 @@ fn choose(
             journalled.partition_point(|other| last.is_some_and(|last| other.given.first <= last));
         let candidates = journalled.iter().enumerate().skip(from);
         let candidates = candidates.take_while(|(_, other)| last.is_none() || continues(other));
-        // Two entries can begin with the same number, if an earlier restore lost the first entry
-        // and the number was then issued to another request. Choose the second entry, whose era
-        // (time between two `fence-restore` commands) is later.
+        // Two entries begin with the same number if an earlier restore lost the first entry, and
+        // the number was then issued to another request. Choose the entry of the later era.
         let latest = candidates
             .filter(|(_, other)| continues(other))
             .max_by_key(|(_, other)| (other.era, other.given.recorded, other.given.last));
@@ -394,7 +395,7 @@ mod tests {
     use idmint_storage::RecordPlan;
     use idmint_storage::samples::{form, given_plan, series};
 
-    /// Returns `count` numbers from `first` on, issued to `key`. A higher `era` is a later one.
+    /// Returns `count` numbers from `first` on, issued to `key`. A higher `era` is later.
     fn journalled(first: u64, count: u64, key: &str, era: u64) -> JournalledNumbers {
         let RecordPlan::Number(NumberPlan { given, .. }) =
             given_plan(&series("acme"), 1, key, None)
@@ -475,7 +476,8 @@ mod tests {
         assert_eq!(firsts_of(&next), [(1, 3), (4, 4), (5, 5)]);
         assert_eq!(next[1].given, all[3].given, "of the later era");
         // The numbers 4 and 5 were issued as `LOST-4` and `LOST-5`. After a restore, 4 was issued
-        // again, as `OLD-4` like the numbers before it. The imported 5 keeps its text `LOST-5`.
+        // again as `OLD-4`, in the form of the numbers before it. The imported 5 must keep its text
+        // `LOST-5`.
         let forms = copies.forms_of(&series("acme"), &next);
         assert_eq!(forms, [Some(form("OLD-")), None, Some(form("LOST-"))]);
         let given: Vec<_> = next.into_iter().map(|it| it.given).collect();

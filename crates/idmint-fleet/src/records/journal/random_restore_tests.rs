@@ -1,7 +1,6 @@
 //! Tests with random histories. Three nodes append events and issue numbers, and are sometimes
-//! killed. Their coordinator is restored from a backup of some moment, and their journals (copies
-//! of their commits) are imported. To replay a failing seed, run `RESTORE_SEED=7 cargo test --lib
-//! any_restore`.
+//! killed. Then their coordinator is restored from a backup, and their journals are imported. To
+//! replay a failing seed, run `RESTORE_SEED=7 cargo test --lib any_restore`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +29,7 @@ const STEPS: u64 = 60;
 const CORRECTED: &str = "corrected";
 const WRONG: u64 = 12;
 
-/// A random history of appends and numbers, and the part of it that callers know about.
+/// A random history of appends and numbers, and what callers know of it.
 struct History {
     dice: StdRng,
     samples: SampleNodes,
@@ -39,19 +38,19 @@ struct History {
     ledgers: BTreeMap<LedgerId, AppendPlan>,
     /// The appends that were acknowledged to callers.
     acknowledged: Vec<AppendPlan>,
-    /// The appends that got no response because their nodes were killed.
+    /// The appends without a response, because their nodes were killed.
     unanswered: Vec<AppendPlan>,
     conjunctions: u64,
     /// The latest numbers of each series.
     series: BTreeMap<SeriesName, GivenNumbers>,
     /// The numbers that were acknowledged to callers.
     told: Vec<GivenNumbers>,
-    /// The numbers that got no response because their nodes were killed.
+    /// The numbers without a response, because their nodes were killed.
     untold: Vec<GivenNumbers>,
     voids: BTreeMap<(SeriesName, u64), VoidedNumber>,
-    /// The request key of the wrong first number.
+    /// The idempotency key of the request that got the wrong first number.
     begun: Option<KeyHash>,
-    /// The form (rule for the text) of the numbers of each request, by request key.
+    /// The form in which the numbers of each request are written, by idempotency key.
     forms: BTreeMap<KeyHash, NumberForm>,
     now: u64,
 }
@@ -263,8 +262,8 @@ fn place(given: &GivenNumbers) -> (SeriesName, u64) {
     (given.series.clone(), given.first)
 }
 
-/// Checks the numbers after an import. Each series must be a prefix of the original series, or the
-/// whole series if all journals were imported.
+/// Checks the numbers after an import. Each series must be a prefix of the original one, or
+/// complete if all journals were imported.
 fn check_numbers(
     history: &History,
     truth: &BTreeMap<SeriesName, Vec<GivenNumbers>>,
@@ -273,8 +272,8 @@ fn check_numbers(
     has_all: bool,
 ) {
     let there = history.numbers();
-    // Skip the corrected series if a journal is missing, because the correction may be only in that
-    // journal.
+    // If a journal is missing, skip the corrected series, because the correction may be only in
+    // that journal.
     let is_known = |name: &SeriesName| has_all || name.as_str() != CORRECTED;
     for (name, truth) in truth.iter().filter(|(name, _)| is_known(name)) {
         let there = &there[name];
@@ -330,7 +329,7 @@ fn check_numbers(
     }
 }
 
-/// Replays a history and its restore. Returns the number of recovered events, lost events,
+/// Replays a history and its restore. Returns the numbers of recovered events, lost events,
 /// recovered numbers and lost numbers.
 fn restore(seed: u64) -> [u64; 4] {
     let mut history = History::of(seed);

@@ -1,4 +1,4 @@
-//! The result of an import from nodes' journals: how many rows were recovered, and which are lost.
+//! The result of an import of journals: the counts of recovered rows, and the rows that are lost.
 
 use super::journal_copies::DamagedPart;
 use idmint_records::conjunction::{Anchor, Pair};
@@ -11,7 +11,7 @@ pub struct Reimported {
     pub ledgers: u64,
     /// The number of events that were added to these ledgers.
     pub events: u64,
-    /// The number of request keys (idempotency keys) that were recovered with the events.
+    /// The number of idempotency keys that were recovered with the events.
     pub requests: u64,
     /// The number of conjunctions that were recovered.
     pub conjunctions: u64,
@@ -32,8 +32,8 @@ pub struct Reimported {
 }
 
 impl Reimported {
-    /// `true` if some records in the journals could not be recovered because the store lacks the
-    /// records that come before them. The import writes no record after such a gap.
+    /// `true` if journalled records could not be imported because the records before them are
+    /// missing. The import writes no record after such a gap.
     pub fn has_gap(&self) -> bool {
         let mut appends = self.lost.iter().map(|lost| lost.is_replaced);
         let mut numbers = self.lost_numbers.iter().map(|lost| lost.is_replaced);
@@ -41,21 +41,21 @@ impl Reimported {
     }
 }
 
-/// Lost appends from one transaction to a ledger. They are in a journal, but the ledger has another
+/// Appends of one transaction that are in a journal but cannot be imported. The ledger has another
 /// event in their place, or lacks the event before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostAppend {
-    /// The position of the first event in its ledger.
+    /// The position of the first lost event in its ledger.
     pub first_place: u64,
     /// The ids of the lost events. All of them belong to the same ledger.
     pub events: Vec<EventId>,
-    /// `true` if the ledger has another event in the place of the first of these events. `false` if
-    /// the ledger ends before that place, and the event just before them is missing, too.
+    /// `true` if the ledger has another event in the place of the first lost event. `false` if the
+    /// ledger ends before that place, and the event just before it is missing, too.
     pub is_replaced: bool,
 }
 
-/// A conjunction (close approach of two objects) from a journal that cannot be recovered, because
-/// the store now has another conjunction of the same objects that is too close in time.
+/// A journalled conjunction that cannot be imported, because the store has another conjunction of
+/// the same objects that is too close in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostConjunction {
     /// The name of the format.
@@ -66,10 +66,10 @@ pub struct LostConjunction {
     pub anchor: Anchor,
 }
 
-/// Journalled numbers that cannot be recovered.
+/// Journalled numbers that cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostNumbers {
-    /// The lost numbers, with the request to which they were issued.
+    /// The lost numbers, and the request to which they were issued.
     pub given: GivenNumbers,
     /// `true` if the series has issued the first lost number again, to another request. `false` if
     /// the series ends before the lost numbers, and the number just before them is missing, too.

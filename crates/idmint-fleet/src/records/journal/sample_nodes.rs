@@ -1,4 +1,4 @@
-//! Test nodes with journals, which share a coordinator that tests can back up, restore and inspect.
+//! Test nodes with journals. They share a coordinator that tests can back up, restore and inspect.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use idmint_records::ledger::{AppendPlan, EventId};
 use idmint_storage::Namespace;
 use idmint_storage::{RecordPlan, RecordStore};
 
-/// The fleet's first era, in which most tests begin. A `fence-restore` command begins the next.
+/// The first era of the fleet, in which most tests begin.
 pub(super) const FIRST: FleetEra = FleetEra {
     fences: 0,
     floor: UnixNanos::from_seconds(1),
@@ -28,8 +28,8 @@ pub(super) const FENCED: FleetEra = FleetEra {
     floor: UnixNanos::from_seconds(2),
     ..FIRST
 };
-/// An era that begins with a `fence-restore` command that lowers the floor (time below which no id
-/// is minted), because a clock far ahead had set the floor too high.
+/// An era that began with a fence that lowered the floor, because a clock far ahead had set the
+/// previous floor.
 pub(super) const LOWERED: FleetEra = FleetEra {
     fences: 1,
     floor: UnixNanos::from_seconds(0),
@@ -68,8 +68,8 @@ impl SampleNodes {
             .with_journal(Some(self.journal(number)))
     }
 
-    /// Starts a process of the node `number` that is killed right after its next commit. The commit
-    /// is therefore missing from the node's journal.
+    /// Starts a process of the node `number` that is killed right after its next commit, before it
+    /// journals that commit.
     pub(super) fn killed(&self, number: usize, era: FleetEra) -> FleetRecords {
         let killed = self.store.committed_by(|store, transaction| {
             store.commit(transaction)?;

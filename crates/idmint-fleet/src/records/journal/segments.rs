@@ -1,5 +1,5 @@
-//! The files of a journal, which are called segments. The files are numbered, and each file is
-//! written by a single process. If the journal becomes too large, the oldest files are removed.
+//! The files of a journal, which are called segments. They are numbered, and each one is written by
+//! a single process. If the journal becomes too large, the oldest segments are removed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use idmint_storage::Namespace;
 
-/// The permissions of the journal's folder. The journal contains records of callers, so only the
-/// owner of the folder may read it.
+/// The permissions of the journal's folder. The journal contains records of callers, so only its
+/// owner may read it.
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
@@ -51,8 +51,8 @@ pub(super) fn create(folder: &Path) -> io::Result<()> {
         .create(folder)
 }
 
-/// Returns the segments (files) of the journal in a folder, oldest first. If the folder does not
-/// exist, the result is empty.
+/// Returns the segments of the journal in a folder, oldest first. Returns an empty list if the
+/// folder does not exist.
 ///
 /// # Errors
 /// Returns the I/O error if the folder cannot be read.
@@ -82,9 +82,9 @@ pub(super) fn list(folder: &Path) -> io::Result<Vec<Segment>> {
     Ok(segments)
 }
 
-/// Creates the segment file with the next number, and removes the oldest segments to make room for
-/// the new one. A process writes only to segments that it has created. So no record ever follows a
-/// record that is incomplete because of a kill or a power loss.
+/// Creates the segment with the next number, and removes the oldest segments to make room for it. A
+/// process writes only to segments that it has created. So no record ever follows a record that is
+/// incomplete after a kill or a power loss.
 ///
 /// # Errors
 /// Returns the I/O error if a segment cannot be removed or created.
@@ -103,15 +103,14 @@ pub(super) fn begin(folder: &Path, bounds: JournalBounds) -> io::Result<File> {
             .mode(FILE_MODE)
             .open(path)
         {
-            // Another process has just created the segment with this number, so try the next one.
+            // Another process has just created the segment with this number. Try the next number.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             begun => return begun,
         }
     }
 }
 
-/// Removes the oldest segment files until the remaining files take at most `most` bytes of disk
-/// space.
+/// Removes the oldest segments until the remaining ones take at most `most` bytes of disk space.
 fn remove_oldest(segments: Vec<Segment>, most: u64) -> io::Result<()> {
     let taken = |segment: &Segment| segment.len.max(FILE_LEN_MIN);
     let mut left: u64 = segments.iter().map(taken).sum();

@@ -1,9 +1,8 @@
-//! The check before a series of numbers is closed: every node with a slot must run a version that
-//! can read the row of a closed series.
+//! The check before a series is closed: every node with a slot must run a version that can read the
+//! row of a closed series.
 //!
-//! Earlier versions cannot read the row of a closed series. They would issue no number of the
-//! series, but stop with an error. So a series is closed only when no node with a slot runs such a
-//! version.
+//! Earlier versions cannot read this row. They would issue no number of the series, but would fail
+//! with an error. So a series is closed only when no node with a slot runs such a version.
 
 use crate::coordinator::KeyValue;
 use crate::records::fleet_records::FleetRecords;
@@ -11,8 +10,9 @@ use crate::records::shared_store::unreadable;
 use crate::stored::{CLOSED_ROW, SlotRecord};
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
-/// The reason why a series cannot be closed yet. Its kind is [`FailureKind::Full`], although no
-/// space is missing, so that the process keeps running and the caller can repeat the request.
+/// The error if a series cannot be closed yet. Its kind is [`FailureKind::Full`], although space is
+/// not the problem. With this kind, the process keeps running and the caller can repeat the
+/// request.
 const OLDER_NODE: Obstacle = Obstacle::new(
     FailureKind::Full,
     "a node of the fleet runs an earlier version, which cannot read closed series; update all nodes, and then close the \
@@ -20,7 +20,7 @@ const OLDER_NODE: Obstacle = Obstacle::new(
 );
 
 impl FleetRecords {
-    /// Checks that every node with a slot (place in the fleet) can read closed series.
+    /// Checks that every node with a slot can read closed series.
     ///
     /// # Errors
     /// Returns [`StoreError`] if a node runs an earlier version, or if the store cannot be read.

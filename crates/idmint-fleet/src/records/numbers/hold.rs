@@ -1,5 +1,5 @@
-//! The hold on numbers: after a restore that may have lost numbers, a fence stops all series until
-//! an operator resumes them.
+//! The hold on numbers. If a restore may have lost numbers, a fence stops all series until an
+//! operator resumes them.
 //!
 //! The fence writes the row of the hold together with `meta`. Every transaction that issues numbers
 //! compares that row, so no number is issued from data that was read before the fence.
@@ -17,18 +17,16 @@ use idmint_core::time::UnixNanos;
 use idmint_records::ledger::SeriesName;
 use idmint_storage::{FailureKind, StoreError};
 
-/// The interval at which the hold on numbers (a stop of all series) is read again while it lasts,
-/// because another node may end it.
+/// The interval at which the hold is read again while it stops all series, because another node may
+/// end it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A hold on numbers: after a restore, no series issues numbers until an operator ends the hold.
-/// The floor (lowest time for ids) of the fence that set the hold identifies it.
+/// A hold on numbers. It is identified by the floor that its fence has set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::records) struct Hold(UnixNanos);
 
-/// Returns the write that stops all series from issuing numbers, or that ends such a stop if
-/// `is_held` is `false`. The stored stop contains `floor`, the lowest time for ids after the
-/// restore, which distinguishes it from earlier stops.
+/// Returns the write that sets a hold, or that removes it if `is_held` is `false`. The stored hold
+/// contains the `floor` of its fence, which distinguishes it from earlier holds.
 pub(crate) fn hold_numbers(key: Key, floor: UnixNanos, is_held: bool) -> Write {
     if !is_held {
         return Write::Delete(key);
@@ -48,8 +46,8 @@ impl Hold {
         Ok(Hold(UnixNanos::new(u64::from_be_bytes(bytes))))
     }
 
-    /// Returns the keys of the three rows that determine whether a series is held, which means that
-    /// it issues no numbers.
+    /// Returns the keys of the three rows that determine whether a series is held, so that it
+    /// issues no numbers.
     pub(super) fn keys(keys: &Keys, series: &SeriesName) -> [Key; 3] {
         [
             keys.number_hold(),
@@ -58,9 +56,10 @@ impl Hold {
         ]
     }
 
-    /// `true` if the series is held, which means that `hold` exists and neither row in `ended` ends
-    /// it. A row ends the hold if it contains the same floor, so rows of earlier holds do not.
-    /// [`keys`](Self::keys) returns the keys of these three rows.
+    /// `true` if the series is held, so that it issues no numbers. A series is held if `hold`
+    /// exists and neither row in `ended` ends it. A row ends the hold if it contains the same
+    /// floor, so rows of earlier holds do not. [`keys`](Self::keys) returns the keys of these three
+    /// rows.
     ///
     /// # Errors
     /// Returns [`StoreError`] if a row that affects the result cannot be decoded.
@@ -81,9 +80,8 @@ impl Hold {
 }
 
 impl FleetRecords {
-    /// `true` if a hold (a stop after a restore) keeps this series from issuing numbers. If the
-    /// last read found no hold, this method does not read again, because the next transaction that
-    /// issues numbers compares the row of the hold and so notices a new one.
+    /// `true` if this series is held. If the last read found no hold, does not read again. A new
+    /// hold is noticed anyway, because each transaction that issues numbers compares its row.
     pub(super) fn reads_hold(&self, series: &SeriesName) -> Result<bool, StoreError> {
         if !self.store.may_hold.load(Ordering::Relaxed) {
             return Ok(false);
@@ -95,14 +93,15 @@ impl FleetRecords {
         Hold::is_in_force(hold, [for_all, for_series])
     }
 
-    /// `true` if, at the last read, all series of numbers were stopped after a restore. Stays
-    /// `true` if an operator has resumed single series, but not all at once.
+    /// `true` if the last read found a hold that no operator has ended for all series. Series that
+    /// were resumed one by one do not change the result.
     pub(in crate::records) fn knows_hold(&self) -> bool {
         self.hold_seen().is_some_and(|seen| seen.is_held)
     }
 
-    /// Reads whether all series are stopped. Reuses the last result until the next `fence-restore`,
-    /// but for less than a second if they are stopped, because another node may resume them.
+    /// Reads whether there is a hold for all series. The last result is used again until the next
+    /// fence. A result that shows a hold is used for less than a second, because another node may
+    /// end the hold.
     pub(in crate::records) fn looks_at_hold(&self) -> Result<(), StoreError> {
         let (era, at) = (self.store.era(), self.store.asking());
         let is_known =
@@ -125,8 +124,8 @@ impl FleetRecords {
         seen.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the current hold on numbers (a stop after a restore) for one series, or for all series
-    /// if `series` is `None`. Does nothing if the store has no hold.
+    /// Ends the current hold for one series, or for all series if `series` is `None`. Does nothing
+    /// if there is no hold.
     pub(super) fn ends_hold(&self, series: Option<&SeriesName>) -> Result<(), StoreError> {
         let Some(hold) = self.store.read_key(self.store.keys.number_hold())? else {
             return Ok(());

@@ -1,5 +1,4 @@
-//! The part of a new transaction that issues numbers, voids numbers and closes series. It is based
-//! on the stored rows.
+//! The part of a transaction draft that issues numbers, voids numbers and closes series.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +19,7 @@ use idmint_records::ledger::{
 use idmint_storage::StoreError;
 use idmint_storage::{RecordPlan, SeriesSummary};
 
-/// An estimate of how many rows a transaction needs to issue or void numbers and close series.
+/// An estimate of the rows that a transaction needs to issue or void numbers and close series.
 #[derive(Default)]
 pub(in crate::records) struct NumbersNeed<'a> {
     series: BTreeSet<&'a SeriesName>,
@@ -42,7 +41,7 @@ impl<'a> NumbersNeed<'a> {
         of_series + 500 + plan.given.by.as_ref().map_or(0, String::len)
     }
 
-    /// Adds a plan to void (cancel) a number. Returns the approximate size of its rows in bytes.
+    /// Adds a plan to void a number. Returns the approximate size of its rows in bytes.
     pub(in crate::records) fn add_void(&mut self, plan: &VoidPlan) -> usize {
         self.voids += 1;
         500 + plan.void.reason.as_str().len() + plan.void.by.as_ref().map_or(0, String::len)
@@ -54,8 +53,8 @@ impl<'a> NumbersNeed<'a> {
         1_000 + plan.closed.by.as_ref().map_or(0, String::len)
     }
 
-    /// Returns an upper bound on the number of rows that the added plans write in a transaction.
-    /// The same bound holds for the rows that the transaction compares, and for those read for it.
+    /// Returns an upper bound on the number of rows that the transaction writes. It is also an
+    /// upper bound on the rows that it compares, and on the rows that are read for it.
     pub(in crate::records) fn rows(&self) -> usize {
         let of_hold = if self.series.is_empty() { 0 } else { 2 };
         4 * self.series.len() + self.given + 2 * self.voids + 4 * self.removed + of_hold
@@ -68,8 +67,8 @@ pub(in crate::records) struct NumberDraft {
     series: BTreeMap<SeriesName, OfSeries>,
     keys: BTreeMap<(SeriesName, KeyHash), Revision>,
     voids: BTreeMap<(SeriesName, u64), OfVoid>,
-    /// The revision of the row that, after a restore, stops all series from issuing numbers.
-    /// [`Revision::ABSENT`] if no such row exists.
+    /// The revision of the row that stops all series after a restore, or [`Revision::ABSENT`] if
+    /// there is no such row.
     hold: Revision,
 }
 
@@ -79,14 +78,14 @@ struct OfSeries {
     revision: Revision,
     is_held: bool,
     before: Option<SeriesSummary>,
-    /// The number whose form, such as `INV-00042`, is read: the first one to issue. If the
-    /// transaction only closes the series, the last issued one, or `None` if there is none.
+    /// The number whose form is read. It is the first number to issue. If the transaction only
+    /// closes the series, it is the last issued number, or `None` if there is none.
     first: Option<u64>,
-    /// The stored row with the form of the number `first`. The transaction does not compare this
-    /// row, because any change of it also changes the row of the series, which is compared.
+    /// The stored row with the form of the number `first`. The transaction need not compare this
+    /// row, because each change of it also changes the row of the series, which is compared.
     form_row: Option<KeyValue>,
-    /// The form (how a number is written) of the last number of the series, after the plans that
-    /// were added so far.
+    /// The form in which the last number of the series is written, after the plans that were added
+    /// so far.
     form: Option<NumberForm>,
     given: Vec<GivenNumbers>,
     forms: Vec<FormChange>,
@@ -95,8 +94,9 @@ struct OfSeries {
     replaces: Option<GivenNumbers>,
 }
 
-/// A number to void (cancel), with the plan and the stored row that contains the number. `revision`
-/// is that of the row that marks the number as void, or [`Revision::ABSENT`] if it is not void yet.
+/// A number to void, with its plan and the stored row that contains the number. `revision` is the
+/// revision of the row that marks the number as void, or [`Revision::ABSENT`] if it is not void
+/// yet.
 #[derive(Default)]
 struct OfVoid {
     revision: Revision,
@@ -104,8 +104,8 @@ struct OfVoid {
     plan: Option<VoidPlan>,
 }
 
-/// The stored row that contains a number, and the request that got the number. Such a row is
-/// deleted only to replace a number with which a series began by mistake.
+/// The key of the stored row that contains a number, and the request that got the number. Such a
+/// row is deleted only if the first number of a series was wrong and is replaced.
 struct StoredNumber {
     key: Key,
     revision: Revision,
@@ -113,8 +113,9 @@ struct StoredNumber {
 }
 
 impl NumberDraft {
-    /// `true` if the store has the row that stops all series after a restore, even if they were
-    /// resumed. `false` if no number is issued and no series closed, because the row is not read.
+    /// `true` if the store has a hold, which stops all series after a restore, even if an operator
+    /// has ended it. `false` if the row was not read, because no number is issued and no series
+    /// closed.
     pub(in crate::records) fn finds_hold(&self) -> bool {
         self.hold != Revision::ABSENT
     }
@@ -148,7 +149,7 @@ impl NumberDraft {
         round
     }
 
-    /// Returns the key ranges to read before the transaction is built, in the order in which
+    /// Returns the key ranges that must be read for this draft, in the order in which
     /// [`NumberDraft::take`] expects their rows.
     pub(in crate::records) fn ranges(&self, keys: &Keys) -> Vec<Range> {
         let series = self.series.keys().map(|series| keys.series(series));
@@ -184,8 +185,8 @@ impl NumberDraft {
             .collect()
     }
 
-    /// Adds the stored rows to the draft. Calls `next` once for each key range that
-    /// [`NumberDraft::ranges`] returned, in the same order, to get the row in that range.
+    /// Adds the stored rows to the draft. Calls `next` once for each key range from
+    /// [`NumberDraft::ranges`], in the same order, to get the row in that range.
     ///
     /// # Errors
     /// Returns [`StoreError`] if a row is damaged.
@@ -239,8 +240,8 @@ impl NumberDraft {
     }
 
     /// Adds a plan to issue numbers. Returns `false` if the plan is based on outdated rows, or if
-    /// the series is stopped after a restore. A plan that skips numbers ignores the stop, because
-    /// an operator resumes the series with such a plan.
+    /// the series is held. A plan that skips numbers ignores the hold, because an operator uses
+    /// such a plan to resume the series.
     #[must_use]
     pub(in crate::records) fn add_number(&mut self, plan: &NumberPlan) -> bool {
         let NumberPlan {
@@ -254,8 +255,7 @@ impl NumberDraft {
             .get_mut(&given.series)
             .expect("its series was read");
         let key = (given.series.clone(), given.mark.key);
-        // The plan is valid only if its request key is still unused. Another request with the same
-        // key may have been recorded first.
+        // The plan is valid only if its idempotency key is still unused.
         let is_unused = self.keys.get(&key) == Some(&Revision::ABSENT);
         let is_current = is_unused && of_series.is_open_after(*before);
         let may_give = !of_series.is_held || given.skipped(given.last).is_some();
@@ -271,7 +271,7 @@ impl NumberDraft {
     }
 
     /// Adds a plan to close a series. Returns `false` if the series has changed since the plan was
-    /// made, if it is already closed, or if it is stopped after a restore and was not resumed.
+    /// made, if it is already closed, or if it is held.
     #[must_use]
     pub(in crate::records) fn add_close(
         &mut self,
@@ -286,8 +286,8 @@ impl NumberDraft {
         is_current
     }
 
-    /// Adds a plan to void (cancel) a number of a series to the transaction. Returns `false` if the
-    /// number is already void, or does not belong to the request that the plan names.
+    /// Adds a plan to void a number. Returns `false` if the number is already void, or does not
+    /// belong to the request that the plan names.
     #[must_use]
     pub(in crate::records) fn add_void(&mut self, plan: &VoidPlan) -> bool {
         let place = (plan.void.series.clone(), plan.void.number);
@@ -314,8 +314,8 @@ impl NumberDraft {
                 close(keys, attempt, series, of_series, transaction);
                 continue;
             }
-            // A wrong first number that the transaction replaces is the only number of its series.
-            // So treat the series as if it had no number before.
+            // A wrong first number is the only number of its series. If it is replaced, treat the
+            // series as if it had no number before.
             let before = of_series.before.as_ref();
             let before = before.filter(|_| of_series.replaces.is_none());
             let commit = GivenCommit {
@@ -353,7 +353,7 @@ impl NumberDraft {
     }
 
     /// Returns, for each series that has numbers, the key of the row with its last number before
-    /// the transaction. The new numbers or the closing of the series follow that number.
+    /// the transaction. The new numbers or the closing directly follow that number.
     pub(in crate::records) fn predecessors<'p>(
         keys: &'p Keys,
         plans: &'p [RecordPlan],
@@ -378,8 +378,8 @@ impl NumberDraft {
         })
     }
 
-    /// Returns, for each series, the row with the form (how numbers are written) of its last number
-    /// before the transaction.
+    /// Returns, for each series, the stored row that says how its last number before the
+    /// transaction is written.
     pub(in crate::records) fn form_rows(&self) -> impl Iterator<Item = &KeyValue> {
         self.series
             .values()
@@ -388,8 +388,8 @@ impl NumberDraft {
 }
 
 impl OfSeries {
-    /// `true` if, with the plans that were added so far, the series is not closed and its last
-    /// number is `last`.
+    /// `true` if the series is not closed and its last number is `last`, after the plans that were
+    /// added so far.
     fn is_open_after(&self, last: Option<SeriesHead>) -> bool {
         let stored = self.before.as_ref();
         let head = self.given.last().map(GivenNumbers::head);
@@ -400,9 +400,9 @@ impl OfSeries {
     }
 }
 
-/// Adds issued numbers and their requests' idempotency keys to a transaction, and the closing of
-/// the series if `closed` is given. `before` is the series' stored summary, or `None` if the series
-/// begins with these numbers. `revision` is that of the series' row. Returns the new summary.
+/// Adds issued numbers and their idempotency keys to a transaction, and closes the series if
+/// `closed` is given. `before` is the series' stored summary, or `None` if the series begins with
+/// these numbers. `revision` is the revision of the series' row. Returns the new summary.
 pub(in crate::records) fn put_commit(
     keys: &Keys,
     (revision, before): (Revision, Option<&SeriesSummary>),
@@ -447,9 +447,9 @@ pub(in crate::records) fn put_commit(
     summary
 }
 
-/// Adds changes of form (how numbers are written) to the transaction that issues the first numbers
-/// in these forms. The transaction need not check that no other node wrote these rows. Such a write
-/// also changes the row of the series, which the transaction checks.
+/// Adds changes of the form in which numbers are written. The transaction must also issue the first
+/// number in each new form. It need not compare these rows. If another node writes one of them, it
+/// also changes the row of the series, which is compared.
 pub(in crate::records) fn put_forms(
     keys: &Keys,
     forms: &[FormChange],
@@ -462,8 +462,9 @@ pub(in crate::records) fn put_forms(
     }
 }
 
-/// Adds the closing of a series to a transaction that issues none of its numbers. Transactions that
-/// issue numbers compare the series' row, which the closing changes, so earlier drafts fail.
+/// Adds the closing of a series to a transaction that issues none of its numbers. The closing
+/// changes the row of the series. Transactions that were drafted earlier compare that row, so they
+/// cannot issue numbers any more.
 fn close(
     keys: &Keys,
     attempt: Attempt,
@@ -488,8 +489,8 @@ fn close(
     transaction.write.push(Write::put(key, value));
 }
 
-/// Adds the deletion of a series' mistaken first number to the transaction that issues the right
-/// one. The transaction fails if the wrong number is already void (cancelled).
+/// Adds the deletion of a wrong first number to the transaction that issues the right one. The
+/// transaction fails if the wrong number is void.
 pub(in crate::records) fn remove_wrong(
     keys: &Keys,
     wrong: &GivenNumbers,
@@ -506,7 +507,7 @@ pub(in crate::records) fn remove_wrong(
     ];
     for key in rows {
         // etcd refuses a transaction that writes a key twice. If the transaction already writes the
-        // row, it need not be deleted, because the write replaces it.
+        // row, it replaces the row, so no deletion is needed.
         if !transaction.write.iter().any(|write| *write.key() == key) {
             transaction.write.push(Write::Delete(key));
         }
@@ -514,7 +515,7 @@ pub(in crate::records) fn remove_wrong(
 }
 
 /// Returns the stored number `number`, or `None` if it was not issued. `row` is the first row of
-/// the series whose last number is at or above `number`, so no other row can contain `number`.
+/// the series whose last number is at or above `number`. No other row can contain it.
 fn stored_number(
     keys: &Keys,
     (series, number): (&SeriesName, u64),

@@ -1,5 +1,5 @@
-//! The byte format of the rows in which a fleet stores the numbers of its series. Each row has a
-//! version and a checksum, like all rows of a fleet.
+//! The byte format of the rows with a fleet's numbers. Each row has a version and a checksum, like
+//! all rows of a fleet.
 //!
 //! ```text
 //! series    first number 8, last number 8, microseconds since 1970 when the last number was issued 8; if the series is
@@ -18,7 +18,7 @@ use idmint_records::ledger::{
 use idmint_storage::SeriesSummary;
 use idmint_storage::rows::number_rows;
 
-/// The numbers of a series (named sequence) that one transaction issued, to one or more requests.
+/// The numbers that one transaction issued in a series, to one or more requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::records) struct GivenCommit {
     /// The transaction that wrote the row.
@@ -34,7 +34,7 @@ pub(in crate::records) struct GivenCommit {
 pub(in crate::records) struct VoidRow {
     /// The transaction that wrote the row.
     pub(in crate::records) attempt: Attempt,
-    /// The request key to which the number was issued.
+    /// The idempotency key of the request that got the number.
     pub(in crate::records) of: KeyHash,
     /// The void number and the reason.
     pub(in crate::records) void: VoidedNumber,
@@ -48,7 +48,7 @@ impl GivenCommit {
 }
 
 /// Returns the value to store under `key` for a series. `attempt` identifies the transaction that
-/// writes the value. It is stored only if the series is closed, because earlier versions of the
+/// writes the value. It is stored only if the series is closed, because earlier versions of this
 /// program cannot read a row with it. They cannot read the row of a closed series anyway.
 pub(in crate::records) fn series_to_bytes(
     key: &str,
@@ -103,14 +103,13 @@ pub(in crate::records) fn series_of_bytes(
     })
 }
 
-/// Returns the value to store under `key` for a change of the form in which the numbers of a series
-/// are written.
+/// Returns the value to store under `key` for a change of the form in which numbers are written.
 pub(in crate::records) fn form_to_bytes(key: &str, change: &FormChange) -> Vec<u8> {
     sealed(key, number_rows::form_to_bytes(change))
 }
 
-/// Decodes the value under `key`, which stores how the numbers of a series are written from the
-/// number `from` on. Returns `None` if the value is damaged or of a later version.
+/// Decodes the form in which the numbers of a series are written from the number `from` on. Returns
+/// `None` if the value under `key` is damaged or of a later version.
 pub(in crate::records) fn form_of_bytes(
     key: &str,
     (series, from): (&SeriesName, u64),
@@ -136,8 +135,8 @@ pub(in crate::records) fn commit_to_bytes(key: &str, commit: &GivenCommit) -> Ve
     sealed(key, bytes)
 }
 
-/// Decodes the value under `key`, which stores the numbers that one transaction issued. `last` is
-/// the last of these numbers. Returns `None` if the value is damaged or of a later version.
+/// Decodes the numbers that one transaction issued from the value under `key`. `last` is the last
+/// of them. Returns `None` if the value is damaged or of a later version.
 pub(in crate::records) fn commit_of_bytes(
     key: &str,
     series: &SeriesName,
@@ -170,13 +169,13 @@ pub(in crate::records) fn commit_of_bytes(
     })
 }
 
-/// Encodes the row that maps a request key to the last number that was issued to this request.
+/// Encodes the row that maps an idempotency key to the last number that was issued for it.
 pub(in crate::records) fn key_to_bytes(given: &GivenNumbers) -> Vec<u8> {
     number_rows::key_to_bytes((given.series.as_str(), given.mark.key.0), given.last).to_vec()
 }
 
-/// Decodes the row of an idempotency key in a series (a named sequence of numbers). Returns the
-/// last number that was issued to the request with this key, or `None` if the row is damaged.
+/// Decodes the row of an idempotency key in a series. Returns the last number that was issued for
+/// this key, or `None` if the row is damaged.
 pub(super) fn key_of_bytes(series: &SeriesName, key: KeyHash, bytes: &[u8]) -> Option<u64> {
     number_rows::key_of_bytes((series.as_str(), key.0), bytes)
 }
@@ -193,8 +192,8 @@ pub(in crate::records) fn void_to_bytes(
     )
 }
 
-/// Decodes the record of a void (cancelled) number from the value that is stored under `key`.
-/// Returns `None` if the value is damaged or of a later version.
+/// Decodes a void number from the value that is stored under `key`. Returns `None` if the value is
+/// damaged or of a later version.
 pub(in crate::records) fn void_of_bytes(
     key: &str,
     (series, number): (&SeriesName, u64),

@@ -1,4 +1,4 @@
-//! Reads series of numbers, and the numbers in them.
+//! Reads series and their numbers.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -60,15 +60,14 @@ impl NumberStore for FleetRecords {
         self.store.keep_number_templates(revision, history)
     }
 
-    /// Stores the kinds of series (`gapless` or `blocks`) without comparing the stored ones.
-    /// Another node may store its kinds at the same time, but that does no harm, because all nodes
-    /// of a fleet have the same kinds.
+    /// Stores the kinds of series without comparing the stored ones. If another node stores its
+    /// kinds at the same time, that does no harm, because all nodes of a fleet have the same kinds.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError> {
         self.store.keep_number_kinds(kinds)
     }
 
-    /// Besides reading the state, copies a closed series' row to this node's journal, if it has
-    /// one, so that an operator can recover the row after a restore from an older backup.
+    /// Also copies the row of a closed series to this node's journal, if it has one. An operator
+    /// can then recover the row after a restore from an older backup.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let Some(row) = self.store.read_key(self.store.keys.series(series))? else {
@@ -106,8 +105,7 @@ impl NumberStore for FleetRecords {
             .collect()
     }
 
-    /// Besides reading the form (how a number is written), writes its row to this node's journal,
-    /// the local copy of the rows that responses rely on.
+    /// Also writes the row of the form to this node's journal, because the response relies on it.
     fn form_at(&self, series: &SeriesName, number: u64) -> Result<Option<NumberForm>, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let rows = self
@@ -190,8 +188,8 @@ impl NumberStore for FleetRecords {
 }
 
 impl SharedStore {
-    /// Returns the kinds of series (`gapless` or `blocks`) that were configured at the last start
-    /// of a node, or `None` if no node has stored any.
+    /// Returns the kinds of series, `gapless` or `blocks`, that were configured at the last start
+    /// of a node. Returns `None` if no node has stored any.
     pub(in crate::records) fn number_kinds(&self) -> Result<Option<NumberKinds>, StoreError> {
         let row = self.read_key(self.keys.number_kinds())?;
         row.map(|row| map_of(&row).map(NumberKinds)).transpose()
@@ -211,9 +209,9 @@ impl SharedStore {
         self.write_what_may_be_lost(transaction).map(drop)
     }
 
-    /// Returns the templates by which numbers are written as texts, as configured at the starts of
-    /// the fleet's nodes, and the revision of the row that stores them. If no node has stored
-    /// templates, the history is empty.
+    /// Returns the stored history of the templates that write numbers as texts, and the revision of
+    /// its row. The history has the templates of all starts of nodes. It is empty if no node has
+    /// stored templates.
     pub(in crate::records) fn number_templates(
         &self,
     ) -> Result<(Revision, TemplateHistory), StoreError> {
@@ -223,8 +221,8 @@ impl SharedStore {
         Ok((revision, history.unwrap_or_default()))
     }
 
-    /// Replaces the stored history of number templates by `history`. Returns `false` if the row of
-    /// the history no longer has this revision, because it was changed first.
+    /// Replaces the stored history of templates. Returns `false` if its row no longer has this
+    /// revision, because another node has changed it first.
     pub(in crate::records) fn keep_number_templates(
         &self,
         revision: Revision,
@@ -240,8 +238,8 @@ impl SharedStore {
         self.write_what_may_be_lost(transaction)
     }
 
-    /// Returns the summary of a series, or `None` if the store has no row of the series. A series
-    /// that was closed before its first number has a row.
+    /// Returns the summary of a series, or `None` if the series has no row. A series that was
+    /// closed before its first number has one.
     pub(in crate::records) fn series_summary(
         &self,
         series: &SeriesName,
@@ -249,8 +247,8 @@ impl SharedStore {
         Ok(self.series_row(series)?.1)
     }
 
-    /// Returns the revision of the row of a series, and the summary in that row. If the store has
-    /// no such row, returns [`Revision::ABSENT`] and `None`.
+    /// Returns the revision of a series' row, and the summary in it. Returns [`Revision::ABSENT`]
+    /// and `None` if there is no such row.
     pub(in crate::records) fn series_row(
         &self,
         series: &SeriesName,
@@ -261,8 +259,8 @@ impl SharedStore {
         Ok((revision, summary.transpose()?))
     }
 
-    /// Returns the issued numbers of a series, grouped by request and in ascending order. Begins
-    /// with the request that got the number `from`, and returns up to `count_max` requests.
+    /// Returns issued numbers of a series in ascending order, one entry for each request. Begins
+    /// with the request that got the number `from`, and returns at most `count_max` entries.
     pub(in crate::records) fn given_from(
         &self,
         series: &SeriesName,
@@ -291,8 +289,8 @@ impl SharedStore {
         Ok(given)
     }
 
-    /// Returns the numbers that were issued to each of these requests, or `None` for a request key
-    /// that is unused.
+    /// Returns the numbers that were issued for each of these idempotency keys, or `None` for an
+    /// unused key.
     pub(in crate::records) fn given_to(
         &self,
         asked: &[(SeriesName, KeyHash)],
@@ -336,7 +334,7 @@ impl SharedStore {
         Ok(Found { found, rows })
     }
 
-    /// Returns one number of a series with the request to which it was issued, or `None` if the
+    /// Returns one number of a series and the request to which it was issued, or `None` if the
     /// number was not issued.
     pub(in crate::records) fn number(
         &self,
@@ -377,7 +375,7 @@ impl SharedStore {
         }))
     }
 
-    /// Parses a row with a change of form.
+    /// Parses a row with a change of the form in which numbers are written.
     pub(in crate::records) fn form_of(
         &self,
         series: &SeriesName,
