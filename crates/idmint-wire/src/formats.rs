@@ -10,7 +10,7 @@ use idmint_core::id::{
 };
 use idmint_core::time::UnixTime;
 
-/// The type (prefix) in the example id of a format that permits every valid type: `user_01h4…`.
+/// The type in the example id of a format that permits every valid type, as in `user_01h4…`.
 const EXAMPLE_TYPE: &str = "user";
 
 /// A short description of a format, as in `GET /formats?detail=brief`.
@@ -26,7 +26,7 @@ pub struct FormatBrief {
     pub minted: bool,
     /// The number of bits that the greatest id needs.
     pub bits: u32,
-    /// A valid id in the canonical encoding. It is the same in every response.
+    /// A valid id in the canonical encoding. All responses have the same example.
     pub example: String,
 }
 
@@ -49,8 +49,8 @@ fn bits_of(format: &Format) -> u32 {
     u128::BITS - format.greatest().leading_zeros()
 }
 
-/// Returns the example id of a format in its canonical encoding. If ids of the format begin with a
-/// type, the text includes a type.
+/// Returns the example id of a format in its canonical encoding, with a type if the format has
+/// types.
 fn example_text(format: &Format) -> String {
     let text = format.canonical().to_text(format.example());
     if !format.prefixes.are_types() {
@@ -81,19 +81,19 @@ pub struct FormatInfo {
     pub tick: Option<String>,
     /// The instant at which the time field is zero, or null if the format has no tick.
     pub epoch: Option<String>,
-    /// The first instant at which ids can no longer be minted. Null if ids have no time, or if the
+    /// The instant from which ids can no longer be minted. Null if ids have no time, or if the
     /// instant is after the year 9999.
     pub end: Option<String>,
     /// The fields, most significant first. If the last bits of an id select its type, these are the
-    /// fields for the first type.
+    /// fields of the first type.
     pub fields: Vec<FieldInfo>,
     /// The possible values of the query parameter `type`, each with the number of ids of that type
     /// that one worker number can mint in one tick.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub types: BTreeMap<String, String>,
-    /// The types that can be minted, if each text of the format starts with a type, such as `user`
+    /// The types that can be minted, if each text of the format begins with a type, such as `user`
     /// in `user_01h455vb4pex5vsknk084sn02q`. An empty list means that every valid type can be
-    /// minted. `None` if the format has no such types.
+    /// minted. `None` if texts of the format do not begin with a type.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub types_minted: Option<Vec<String>>,
     /// The possible values of the query parameter `prefix`.
@@ -105,18 +105,20 @@ pub struct FormatInfo {
     pub per_tick: Option<String>,
     /// The number of ids that one worker number can mint in one second, on average.
     pub per_second: Option<String>,
-    /// The first sequence number of each tick (time unit) is below this value. If the value exceeds
-    /// 1, ids minted one at a time do not all end alike. Absent if `rule` is not `sequenced`.
+    /// An exclusive upper bound of the first sequence number in each tick. The first numbers are
+    /// spread evenly below it. With a bound above 1, ids that are minted one at a time therefore do
+    /// not all end alike. Absent if `rule` is not `sequenced`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sequence_spread: Option<u32>,
-    /// The guaranteed order of random ids: `off` (none), `batch` (in a response), `process` (in a
-    /// process), or `clock` (across processes whose clocks agree). Absent if ids are not random.
+    /// The guaranteed order of random ids: `off` (none), `batch` (within a response), `process`
+    /// (within a process), or `clock` (across processes whose clocks agree). Absent if ids are not
+    /// random.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub monotonic: Option<Monotonic>,
     /// The worker numbers that this node uses for the format.
     pub workers: Vec<u32>,
-    /// The maximum number of ids in one request to this node. Null if the node does not create ids
-    /// of this format, or makes them from the events of a ledger (event chain).
+    /// The maximum number of ids in one request to this node. Null if the node does not mint the
+    /// format, or mints its ids from the events of a ledger.
     pub batch_max: Option<String>,
     /// The labels of worker numbers, by worker number.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
@@ -127,28 +129,28 @@ pub struct FormatInfo {
     pub collision_odds: Option<OddsInfo>,
     /// A description of what an id reveals to people who see it.
     pub reveals: String,
-    /// A valid id. It is the same in every response.
+    /// A valid id. All responses have the same example.
     pub example: ExampleId,
-    /// Advice on storing ids in each database. The most compact column comes first, then the
-    /// readable one.
+    /// Advice on storing ids in each database. For each database, the most compact column comes
+    /// first, then the readable one.
     pub storage: Vec<StorageInfo>,
 }
 
-/// The risk of equal random ids: how many ids it takes until two of them are equal with a given
-/// probability.
+/// The risk of equal random ids, given as the number of ids among which two are equal with a
+/// certain probability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OddsInfo {
-    /// The length of time for which `one_in_a_million` and `even` count ids: a tick, or a part of a
-    /// tick such as `1ms/4096`. Ids of different ticks, or of different parts, are never equal.
-    /// Null if ids contain no time, so that any two ids can be equal.
+    /// The period in which ids can be equal: a tick, or a part of a tick such as `1ms/4096`. Ids of
+    /// different periods are never equal. Null if ids contain no time, so that any two ids can be
+    /// equal.
     pub within: Option<String>,
     /// The number of random bits in an id.
     pub random_bits: String,
-    /// The number of ids at which two of them are equal with a probability of one in a million.
-    /// Only ids within the length of time `within` count.
+    /// The number of ids in one period `within` among which two are equal with a probability of one
+    /// in a million.
     pub one_in_a_million: String,
-    /// The number of ids, all within the length of time `within`, at which the odds are even (one
-    /// half) that two of them are equal.
+    /// The number of ids in one period `within` among which two are equal with a probability of one
+    /// half.
     pub even: String,
 }
 
@@ -195,7 +197,7 @@ pub enum FieldWidth {
         /// The base of the digits.
         radix: u32,
     },
-    /// The width of a field that is counted neither in bits nor in digits, but in values.
+    /// Any other number of values, for example 45.
     Cardinality {
         /// The number of values.
         cardinality: String,
@@ -215,7 +217,7 @@ pub struct EncodingInfo {
     pub length_max: usize,
     /// A regular expression that matches every id in this encoding.
     pub pattern: String,
-    /// `true` if sorting the texts sorts the ids.
+    /// `true` if the texts sort in the same order as the ids.
     pub sortable: bool,
 }
 
@@ -232,8 +234,8 @@ impl From<Width> for FieldWidth {
 }
 
 impl EncodingInfo {
-    /// Describes the encoding with the index `at`. In texts of the first encoding (index 0), a
-    /// prefix may precede the id.
+    /// Describes the encoding with the index `at`. Only texts in the first encoding may begin with
+    /// a prefix.
     fn new(at: usize, encoding: &Encoding, format: &Format) -> EncodingInfo {
         let prefixes = Some(&format.prefixes).filter(|prefixes| at == 0 && !prefixes.is_empty());
         EncodingInfo {

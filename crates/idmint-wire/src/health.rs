@@ -2,24 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The readiness of this node to mint ids and to store records, with the reason if it is not ready.
+/// The readiness of this node to mint ids and to store records. If it is not ready, the members
+/// give the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readiness {
     /// `true` if the node can mint sequenced ids.
     pub ready: bool,
-    /// The slot (place among all possible nodes) that this node holds, or null if it holds none.
+    /// The slot that this node holds, or null if it holds none.
     pub slot: Option<u32>,
     /// The horizon, which is the end of the time that this node has reserved for minting. Null
     /// before the first reservation.
     pub horizon: Option<String>,
-    /// The reason why the node is not ready, such as `draining`. It is the last part of the URL of
-    /// the problem that mint requests get (`/problems/draining`). Null if the node is ready.
+    /// The reason why the node is not ready, for example `draining`. Mint requests then get the
+    /// problem `/problems/draining`. Null if the node is ready.
     pub reason: Option<String>,
     /// The reason as a sentence for people. Null if the node is ready.
     pub detail: Option<String>,
-    /// `ready` if the node stores new events, numbers and conjunctions, which it can do even while
-    /// it cannot mint. Otherwise the reason why it refuses to store them, as the last part of the
-    /// URL of the problem that such requests get.
+    /// `ready` if the node stores new events, numbers and conjunctions, which may be the case even
+    /// while it cannot mint. Otherwise the reason why it does not, as the last part of the URL of
+    /// the problem that such requests get.
     pub records: String,
     /// The reason why records are not stored, as a sentence with a remedy. Null if `records` is
     /// `ready`.

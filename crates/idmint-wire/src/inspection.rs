@@ -1,5 +1,5 @@
-//! The response of `POST /inspect`, which is the verdict on a column (a list of texts that should
-//! have the same format).
+//! The response of `POST /inspect`: the verdict on a column, which is a list of texts that should
+//! all have the same format.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use serde::Serialize;
 use idmint_core::id::{Candidate, Finding, Verdict};
 use idmint_core::time::UnixTime;
 
-/// The value of `certainty` for a column whose format could not be determined.
+/// The value of `certainty` if the format of the column could not be determined.
 const CANNOT_BE_TOLD: &str = "cannot_be_told";
 
 /// The maximum number of worker numbers in a response.
 const WORKERS_LISTED_MAX: usize = 32;
 
-/// The verdict on a column of texts: its format, or the reason why the format could not be
-/// determined. Also includes properties of the lines, such as the number of duplicates.
+/// The verdict on a column: its format, or the reason why the format could not be determined. Also
+/// includes properties of the lines, such as the number of duplicates.
 ///
 /// Members that depend on the format are null if the format could not be determined. As plain text,
 /// the response has one line for each member that is not null.
@@ -28,11 +28,11 @@ pub struct InspectAnswer<'a> {
     evidence_bits: Option<f64>,
     lines: u64,
     blank: u64,
-    /// The number of lines that are ids of the format with a plausible (not too distant) time.
+    /// The number of lines that are ids of the format with a plausible time.
     ids: Option<u64>,
-    /// The number of non-blank lines that are not ids of the format with a plausible time.
+    /// The number of non-blank lines that `ids` does not count.
     none: Option<u64>,
-    /// The line numbers, counted from 1, of the first lines that the field `none` counts.
+    /// The line numbers, counted from 1, of the first lines that `none` counts.
     none_lines: Vec<u64>,
     /// The number of lines that are equal to an earlier line.
     duplicates: u64,
@@ -50,14 +50,14 @@ pub struct InspectAnswer<'a> {
     notes: Vec<InspectNote>,
 }
 
-/// A note about the column as a whole, such as a note about digits that were lost by rounding.
+/// A note about the whole column, for example that digits were lost by rounding.
 #[derive(Debug, Serialize)]
 struct InspectNote {
     kind: &'static str,
     detail: String,
 }
 
-/// The worker numbers in the ids of a column.
+/// The worker numbers in a column's ids.
 #[derive(Debug, Serialize)]
 struct Workers {
     /// The number of different worker numbers. If `more` is `true`, this is only a lower bound.
@@ -68,7 +68,7 @@ struct Workers {
     numbers: Vec<String>,
 }
 
-/// A possible format of the ids in the input, listed if the format could not be determined.
+/// A possible format of the column. Listed if the format could not be determined.
 #[derive(Debug, Serialize)]
 struct InspectCandidate<'a> {
     format: &'a str,
@@ -79,8 +79,8 @@ struct InspectCandidate<'a> {
 }
 
 impl<'a> InspectAnswer<'a> {
-    /// Creates the response about the inspected lines. `duplicates` is the number of lines that are
-    /// equal to an earlier line.
+    /// Creates the response for a verdict. `duplicates` is the number of lines that are equal to an
+    /// earlier line.
     pub fn new(verdict: &Verdict<'a>, duplicates: u64) -> InspectAnswer<'a> {
         let notes = verdict.notes.iter().map(|note| InspectNote {
             kind: note.kind.name(),

@@ -13,23 +13,22 @@ pub const LEDGER_BODY_LEN_MAX: usize = 1024 * 1024;
 /// The maximum length of an event in a request, in bytes.
 pub const EVENT_LEN_MAX: usize = 256 * 1024;
 
-/// The maximum number of events in a request. Every store can write this many events in one
-/// transaction.
+/// The maximum number of events in a request. Every store can write them in one transaction.
 pub const EVENTS_MAX: usize = 10_000;
 
 /// The body of a request to `POST /ledgers/{ledger}/events` or `POST /ids/evently`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppendRequest<'a> {
-    /// The id of the ledger, as eight hexadecimal digits. If the URL contains a ledger, this member
-    /// is optional and must be equal to it.
+    /// The id of the ledger, as eight hexadecimal digits. If the URL contains the id, this member
+    /// may be left out, or must be equal to it.
     #[serde(borrow, default)]
     pub ledger: Option<Cow<'a, str>>,
-    /// The events exactly as they were sent, because the checksum of an event depends on every
-    /// character.
+    /// The events, byte for byte as they were sent, because the checksum of an event depends on
+    /// every character.
     #[serde(borrow)]
     pub events: Vec<&'a RawValue>,
-    /// The id of the event that the caller expects to be the ledger's last one before the append.
+    /// The id of the ledger's last event before the append, as the caller expects it.
     #[serde(borrow, default)]
     pub expected_previous: Option<Cow<'a, str>>,
 }
@@ -90,8 +89,7 @@ pub struct LedgerIds {
 /// The response of `POST /ledgers/{ledger}/verify`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LedgerCheck {
-    /// `true` if the id of every event is correct for the content of the event and the id of the
-    /// previous event.
+    /// `true` if each event's id fits the event's content and the id of the previous event.
     pub valid: bool,
     /// The number of events, including those after the first invalid one.
     pub events: u64,

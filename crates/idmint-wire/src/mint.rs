@@ -31,39 +31,41 @@ pub struct MintAnswer {
     pub format: String,
     /// The number of ids.
     pub count: u64,
-    /// `development` if the ids contain 0 instead of the hash of a domain name, for example because
-    /// neither the request nor the configuration names a domain. Otherwise absent.
+    /// `development` if the ids contain 0 in place of the hash of a domain name, for example
+    /// because neither the request nor the configuration names a domain. Otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The ids. They are strings in every format.
     pub ids: Vec<String>,
-    /// The result for each report (of a close approach in space) or event (of a ledger), in order.
-    /// Absent for formats whose ids are made from neither.
+    /// The result for each report or event in the request, in order. Absent for formats whose ids
+    /// are made from neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<MintDetails>,
 }
 
-/// The response of a mint request in a compact form, in which one row describes many ids. For
-/// example, one row with a start of 98 and a step of 2 describes the ids 98, 100 and 102.
+/// The response of a mint request in compact form, in which one row describes many ids. For
+/// example, the row with the first id 98, the step 2 and the count 3 describes the ids 98, 100 and
+/// 102.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MintRows {
     /// The format of the ids.
     pub format: String,
     /// The number of ids.
     pub count: u64,
-    /// `development` if the ids contain 0 instead of the hash of a domain name, for example because
-    /// neither the request nor the configuration names a domain. Otherwise absent.
+    /// `development` if the ids contain 0 in place of the hash of a domain name, for example
+    /// because neither the request nor the configuration names a domain. Otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The rows, in the order of the ids.
     pub rows: Vec<IdRow>,
 }
 
-/// A row of `count` ids of the same tick (time unit), at a constant distance: `first`,
-/// `first + step`, `first + 2 * step`, and so on.
+/// A row of `count` ids of the same tick at a constant distance: `first`, `first + step`, `first +
+/// 2 * step`, and so on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdRow {
-    /// The first id in decimal digits, because many programs read only 53 bits of a JSON number.
+    /// The first id in decimal digits. It is a string, because many programs read only 53 bits of a
+    /// JSON number.
     pub first: String,
     /// The distance from one id to the next, in decimal digits.
     pub step: String,

@@ -1,5 +1,5 @@
 //! Requests and responses about series of numbers, such as invoice numbers. Numbers are sent as
-//! strings, because they may be too large for numbers in JSON.
+//! strings, because many programs cannot read large JSON numbers exactly.
 
 use std::borrow::Cow;
 
@@ -12,18 +12,19 @@ pub struct NumberAnswer {
     pub series: String,
     /// The number that was issued, or the first one if several numbers were requested.
     pub number: String,
-    /// The text of `number` according to the template of the series.
+    /// The text of `number`, written by the template of the series.
     pub text: String,
-    /// The number of consecutive numbers that were issued. Absent if only one number was requested.
+    /// The number of consecutive numbers that were issued. Absent if the request was for a single
+    /// number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// The text of each number. Absent if only one number was requested.
+    /// The texts of all issued numbers. Absent if the request was for a single number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub texts: Option<Vec<String>>,
 }
 
-/// The response of `POST /numbers/{series}` if the series has the kind `blocks`. Such a series
-/// reserves its numbers in blocks, and may have gaps.
+/// The response of `POST /numbers/{series}` if the series has the kind `blocks`. The nodes reserve
+/// the numbers of such a series in blocks, so it may have gaps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockAnswer {
     /// The series.
@@ -50,9 +51,10 @@ pub struct VoidAnswer {
     pub series: String,
     /// The number.
     pub number: String,
-    /// The number as text according to the template of the series, such as `INV-acme-2026-00003`.
+    /// The text of the number, written by the template of the series, such as
+    /// `INV-acme-2026-00003`.
     pub text: String,
-    /// The reason, the time and the caller of the voiding.
+    /// The reason, the time and the caller of the request to void the number.
     pub void: VoidInfo,
 }
 
@@ -64,7 +66,7 @@ pub struct CloseAnswer {
     /// The last number of the series, or null if the series was closed before its first number was
     /// issued.
     pub last: Option<String>,
-    /// The time and the caller of the closing.
+    /// The time of the closing, and the caller.
     pub closed: CloseInfo,
 }
 
@@ -80,12 +82,12 @@ pub struct CloseInfo {
 /// The response of `POST /numbers/{series}/resume`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeAnswer {
-    /// The name of the series that was resumed. It is `*` if the request resumed every series that
-    /// had stopped issuing numbers after a restore from a backup.
+    /// The name of the resumed series, or `*` if the request resumed all series that had stopped
+    /// issuing numbers after a restore from a backup.
     pub series: String,
     /// The number that the series issues next, or null if the request resumed all series at once.
     pub next: Option<String>,
-    /// The skipped numbers, which are now void (marked as unused), or null if there are none.
+    /// The skipped numbers, which are now void, or null if there are none.
     pub skipped: Option<SkippedNumbers>,
 }
 
@@ -112,13 +114,14 @@ pub struct VoidInfo {
 /// A number of a series, with the data that an audit of the series needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberInfo {
-    /// The number, or the first number of a block if the series has the kind `blocks`. A block
-    /// contains the numbers that a node reserved at once.
+    /// The number. In a series of the kind `blocks`, the first number of a block, which a node
+    /// reserved as a whole.
     pub number: String,
-    /// The last number of a block that a node reserved. Absent unless the series kind is `blocks`.
+    /// The last number of the block. Absent unless the series has the kind `blocks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// The number as text according to the template of the series, such as `INV-acme-2026-00003`.
+    /// The text of the number, written by the template of the series, such as
+    /// `INV-acme-2026-00003`.
     pub text: String,
     /// The time at which the number was issued.
     pub time: String,
@@ -158,8 +161,8 @@ pub struct SeriesInfo {
     /// The last number that the series has issued, or 0 if the series was closed before its first
     /// number was issued.
     pub last: String,
-    /// The time at which the last number was issued. If the series has no number, the time at which
-    /// it was closed.
+    /// The time at which the last number was issued, or at which the series was closed if it has no
+    /// number.
     pub updated: String,
     /// The time at which the series was closed, and the caller that closed it. Absent if the series
     /// is open.

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use idmint_core::id::{Format, IdRange};
 
-/// The smallest and the greatest id of a format that belong to a time span.
+/// The smallest and the greatest id of a format within a time span.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeAnswer {
     /// The format.
     pub format: String,
-    /// The start of the span, inclusive. It is the requested instant or the first instant of the
-    /// format, whichever is later.
+    /// The start of the span, inclusive. It is the later one of the requested start and the first
+    /// instant of the format.
     pub from: String,
-    /// The end of the span, exclusive. It is the requested instant or the end of the times that ids
-    /// of the format can have, whichever is earlier.
+    /// The end of the span, exclusive. It is the earlier one of the requested end and the end of
+    /// the times that ids of the format can have.
     pub to: String,
     /// The smallest id of the span.
     pub least: SortedEncodings,
@@ -23,12 +23,11 @@ pub struct RangeAnswer {
     pub greatest: SortedEncodings,
 }
 
-/// An id as a number, and as text in each sortable encoding. The texts of such an encoding sort in
-/// the same order as the ids.
+/// An id as a number, and as text in each sortable encoding. In such an encoding, texts sort in the
+/// same order as the ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SortedEncodings {
-    /// The id as a number in decimal digits. Compare it as a number: as text, `10` sorts before
-    /// `9`.
+    /// The id in decimal digits. Do not sort it as text, because the text `10` sorts before `9`.
     pub value: String,
     /// The id in every sortable encoding.
     pub encodings: BTreeMap<String, String>,
@@ -37,7 +36,7 @@ pub struct SortedEncodings {
 impl RangeAnswer {
     /// Creates the response for a range of ids of a format.
     ///
-    /// The instants of the range must be in the years 0 to 9999, which RFC 3339 can represent.
+    /// The range must lie in the years 0 to 9999, which RFC 3339 can represent.
     pub fn new(format: &Format, range: &IdRange) -> RangeAnswer {
         RangeAnswer {
             format: format.name.clone(),

@@ -1,5 +1,6 @@
 //! The request and the response of `POST /ids/{format}` for formats whose ids are minted from
-//! reports of close approaches in space. All reports of one close approach get the same id.
+//! reports of close approaches of two objects in space. All reports of one close approach get the
+//! same id.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,8 +22,8 @@ pub struct ReportRequest<'a> {
     /// The catalogue number of the other object.
     #[serde(deserialize_with = "whole_number")]
     pub secondary: u64,
-    /// The id that the sender attached to the report, if any. Senders take it from the response to
-    /// an earlier report of the same close approach.
+    /// The id that the sender attached to the report, if any. A sender gets this id from the
+    /// response to an earlier report of the same close approach.
     #[serde(
         rename = "CONJUNCTION_EVENT_ID",
         borrow,
@@ -32,16 +33,15 @@ pub struct ReportRequest<'a> {
     pub noted: Option<Cow<'a, str>>,
 }
 
-/// A report of a close approach from the file of an analyst. The file may have many more members,
-/// which are ignored.
+/// A report of a close approach from an analyst's file. The file may have many more members, which
+/// are ignored.
 ///
 /// An object in space is written as a JSON object, `{"primary_object":{"norad_id":25544}}`. In an
-/// exported table, it is written as a member with a dot in its name,
-/// `{"primary_object.norad_id":25544}`.
+/// exported table, it is a member with a dot in its name, `{"primary_object.norad_id":25544}`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AnalysisRequest<'a> {
-    /// The id that this service or another one gave to this close approach, if any. It may be a
-    /// string or a number. Other values are ignored.
+    /// The id that this service or another one gave to the close approach, if any. It is a string
+    /// or a number. Other values are ignored.
     #[serde(borrow, default, deserialize_with = "event_id")]
     pub event_id: Option<Cow<'a, str>>,
     /// The time of closest approach in UTC, in a text form of RFC 3339 or CCSDS.
@@ -55,8 +55,8 @@ pub struct AnalysisRequest<'a> {
     pub secondary_object: AnalysedObject,
 }
 
-/// An object in an [`AnalysisRequest`]. It is a JSON object that contains the catalogue number, or
-/// the catalogue number alone.
+/// An object in an [`AnalysisRequest`]: either a JSON object with the catalogue number, or the
+/// catalogue number alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnalysedObject {
     /// The catalogue number.
@@ -90,8 +90,8 @@ fn event_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de
 #[serde(transparent)]
 struct StringOf<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// A visitor that reads a catalogue number, with or without quotes, or a JSON object that has the
-/// number as its member `norad_id`.
+/// A visitor that reads a catalogue number, with or without quotes, or a JSON object with the
+/// number in its member `norad_id`.
 struct ObjectNumber;
 
 impl<'de> Visitor<'de> for ObjectNumber {
@@ -127,51 +127,51 @@ impl<'de> Visitor<'de> for ObjectNumber {
 /// The result for one report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportDetail {
-    /// The id of the report. All reports of the same conjunction (a close approach of two objects)
-    /// have this id.
+    /// The id of the report's conjunction, which all of its reports have.
     pub id: String,
-    /// `true` if the report is the first one of its conjunction. Null if conjunctions are not
-    /// stored, because the service then does not know earlier reports.
+    /// `true` if the report is the first one of its conjunction. Null if the service does not store
+    /// conjunctions, because it does not know earlier reports then.
     pub created: Option<bool>,
-    /// The time of closest approach that the id was made from, in RFC 3339 with six fraction
-    /// digits. If conjunctions are not stored, it is the time in the id that the sender attached,
-    /// if the report keeps that id, and otherwise the report's own time.
+    /// The time of closest approach from which the id was made, in RFC 3339 with six fraction
+    /// digits. If conjunctions are not stored and the report keeps the id that its sender attached,
+    /// it is the time in that id. If conjunctions are not stored and the report gets a new id, it
+    /// is the report's own time.
     pub anchor_tca: String,
-    /// The time from `anchor_tca` to the report's time of closest approach, in microseconds. It is
-    /// negative if the report's time is earlier.
+    /// The report's time of closest approach minus `anchor_tca`, in microseconds. It is negative if
+    /// the report's time is earlier.
     pub tca_delta_us: i64,
-    /// `true` if the sender attached an id to the report that differs from `id`. Otherwise absent.
+    /// `true` if the sender attached an id that differs from `id`. Otherwise absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted_differs: bool,
-    /// The id of a conjunction of the same two objects that is nearer in time than the one that the
-    /// report joined. Present only if the report is an analysis (a report with an `event_id`) that
-    /// joined the conjunction with the id in its `event_id`, and another conjunction is nearer.
+    /// The id of another conjunction of the same two objects that is nearer in time. Present only
+    /// if the report has an `event_id` and joined the conjunction with that id, although the other
+    /// one is nearer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearer_id: Option<String>,
-    /// The ids of other conjunctions of the same two objects, in either order, within one minute of
-    /// this one. Absent if empty, or if the report is not the first one of its conjunction.
+    /// The ids of other conjunctions of the same two objects within one minute of this one. The
+    /// order of the objects does not matter. Absent if empty, or if the report is not the first one
+    /// of its conjunction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<String>,
-    /// A warning for the sender about how the report was read. Absent if the report causes no
-    /// warning.
+    /// A warning for the sender about how the report was read. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
 
-/// A conjunction that is stored.
+/// A stored conjunction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConjunctionInfo {
     /// The id of the conjunction.
     pub id: String,
-    /// The time of closest approach from which the id of the conjunction is made, in RFC 3339 with
-    /// six fraction digits.
+    /// The time of closest approach from which the id was made, in RFC 3339 with six fraction
+    /// digits.
     pub anchor_tca: String,
     /// The catalogue number of the object that is named first.
     pub primary: u64,
     /// The catalogue number of the other object.
     pub secondary: u64,
-    /// The precedence of the conjunction (close approach) among those of the same two objects. A
-    /// report that is within one second of several conjunctions joins the one with the lowest rank.
+    /// The precedence of the conjunction among those of the same two objects. A report within one
+    /// second of several conjunctions joins the one with the lowest rank.
     pub rank: u32,
     /// The approximate number of reports, or null if it is unknown.
     pub reports: Option<u64>,
@@ -183,11 +183,10 @@ pub struct ConjunctionInfo {
     pub first_tca: Option<String>,
     /// The time of closest approach in the last report.
     pub last_tca: Option<String>,
-    /// The ids of other conjunctions of the same two objects whose times are within one minute of
-    /// this conjunction. The order of the two objects does not matter.
+    /// The ids of other conjunctions of the same two objects within one minute of this one. The
+    /// order of the objects does not matter.
     pub near: Vec<String>,
-    /// The ids that other originators have given to the conjunction, in the order in which they
-    /// arrived.
+    /// The ids that other originators gave to the conjunction, in the order of their arrival.
     #[serde(default)]
     pub external: Vec<String>,
 }
@@ -203,8 +202,8 @@ pub struct ConjunctionInfos {
     pub next: Option<String>,
 }
 
-/// The response of a request with `partial=true`, in which valid reports get ids even if other
-/// reports are invalid.
+/// The response of a request with `partial=true`. Valid reports get ids even if other reports are
+/// invalid.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartialReports<P> {
     /// The format of the ids.
@@ -217,8 +216,7 @@ pub struct PartialReports<P> {
     pub details: Vec<PartialDetail<P>>,
 }
 
-/// The result for one report in a `PartialReports` response: an id, or the reason why the report
-/// got no id.
+/// The result for one report in [`PartialReports`]: an id, or the reason why the report got none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum PartialDetail<P> {
@@ -231,8 +229,8 @@ pub enum PartialDetail<P> {
     },
 }
 
-/// Reads a number that has no fraction, exponent or sign. The error for any other value says what a
-/// catalogue number is, instead of naming the Rust type `u64`.
+/// Reads a number without a fraction, an exponent or a sign. For any other value, the error says
+/// what a catalogue number is, instead of naming the Rust type `u64`.
 fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     deserializer.deserialize_u64(WholeNumber)
 }

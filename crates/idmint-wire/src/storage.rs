@@ -19,9 +19,9 @@ pub struct StorageInfo {
     pub column: String,
     /// A description of the value that a program must bind to a query parameter.
     pub bind: String,
-    /// `true` if sorting the column sorts the ids.
+    /// `true` if the values of the column sort in the same order as the ids.
     pub sorted: bool,
-    /// SQL statements that create a table with this column, and use the table.
+    /// SQL statements that create and use a table with this column.
     pub sql: StorageSql,
     /// Additional notes.
     pub notes: Vec<String>,
@@ -34,8 +34,8 @@ pub struct StorageSql {
     pub create_table: String,
     /// The statement that inserts the example id into the table.
     pub insert: String,
-    /// The query for all ids of one day, beginning at the time of the example id. Null if ids do
-    /// not begin with the time, or if the column does not sort like the ids.
+    /// A query for all ids of one day, beginning at the time of the example id. Null if ids do not
+    /// begin with the time, or if the column does not sort like the ids.
     pub select_range: Option<String>,
 }
 
@@ -48,7 +48,8 @@ impl StorageSql {
 }
 
 impl StorageInfo {
-    /// Returns advice on storing ids of the format in each database, most compact column first.
+    /// Returns advice on storing ids of the format in each database. The most compact column comes
+    /// first.
     pub fn all(format: &Format) -> Vec<StorageInfo> {
         let example = format.example();
         let time = format.split(example).ok().and_then(|parts| parts.time);

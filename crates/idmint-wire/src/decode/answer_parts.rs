@@ -1,5 +1,5 @@
-//! Prepares the JSON that is the same in all responses about ids of one format. The prepared JSON
-//! is then copied into each response.
+//! Prepares the JSON that all responses about ids of one format have in common. It is then copied
+//! into each response.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::json_text::JsonText;
 use idmint_core::id::{Field, Format, Layout, Parts, Width};
 
-/// The JSON that all responses about ids of the same format have in common, for each format of a
-/// decoder. Also contains the names of known domains.
+/// The JSON that all responses about ids of a format have in common, for each format of a decoder.
+/// Also contains the names of known domains.
 ///
-/// The names of formats, fields and encodings make up most of a response, so preparing them saves
-/// work. An `AnswerParts` must be used with a [`Decoder`](idmint_core::id::Decoder) of the same
+/// The names of formats, fields and encodings make up most of a response, so it saves work to
+/// prepare them. Use an `AnswerParts` only with a [`Decoder`](idmint_core::id::Decoder) of the same
 /// formats.
 #[derive(Debug)]
 pub struct AnswerParts {
@@ -22,12 +22,13 @@ pub struct AnswerParts {
 /// The prepared JSON for one format.
 #[derive(Debug)]
 pub(super) struct FormatParts {
-    /// For each encoding, the first members of an object: `"format":"…","encoding":"…"`.
+    /// For each encoding, the first members of a JSON object: `"format":"…","encoding":"…"`.
     pub(super) heads: Vec<String>,
     /// For each encoding, the JSON key before an id in this encoding, such as `"hex":`. Every key
-    /// but the first begins with a comma.
+    /// except the first begins with a comma.
     pub(super) names: Vec<String>,
-    /// For each layout (list of fields) of the format, the JSON text around each field's value.
+    /// For each layout of the format, the JSON around the value of each field. A layout is a list
+    /// of fields.
     pub(super) layouts: Vec<Vec<FieldParts>>,
 }
 
@@ -41,8 +42,8 @@ pub(super) struct FieldParts {
     pub(super) after: String,
 }
 
-/// The domains in the configuration of a service, such as `example.com`. The key is the hash that
-/// ids contain, and the value is the name.
+/// The domains in the configuration of a service, such as `example.com`. Each key is the hash that
+/// ids contain, and its value is the name of the domain.
 pub type KnownDomains = BTreeMap<u32, String>;
 
 impl AnswerParts {
@@ -91,8 +92,8 @@ impl FormatParts {
 
 impl FieldParts {
     fn all(layout: &Layout) -> Vec<FieldParts> {
-        // The field values are arbitrary. Only the names and widths of the fields are used, which
-        // are the same for all ids of a layout.
+        // The values of the fields do not matter. Only the names and widths of the fields are used,
+        // which are the same for all ids of a layout.
         let any = Parts {
             layout,
             values: vec![0; layout.fields().len()],

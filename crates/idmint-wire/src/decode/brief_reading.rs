@@ -1,4 +1,4 @@
-//! The short response of `POST /decode`: the best (most likely) reading of each text.
+//! The short response of `POST /decode`, which has the most likely reading of each text.
 
 use std::fmt;
 
@@ -8,10 +8,11 @@ use super::json_text::JsonText;
 use super::match_reading::MatchReading;
 use idmint_core::id::{DecodeFilter, DecoderAt, Liberty, Match, Note};
 
-/// The best reading of a text, in short form. It borrows its data and is written without a copy.
+/// The most likely reading of a text, in short form. It borrows its data and is written without a
+/// copy.
 ///
 /// In JSON, the members are `id`, `format`, `encoding`, `time`, `fields` and `ambiguous`, as in a
-/// [`DecodeAnswer`](super::DecodeAnswer). Without a reading, or with an
+/// [`DecodeAnswer`](super::DecodeAnswer). If there is no reading, or only an
 /// [unlikely](idmint_core::id::Match::is_unlikely) one, only `id` has a value. Further members are
 /// present where they apply:
 ///
@@ -24,11 +25,11 @@ use idmint_core::id::{DecodeFilter, DecoderAt, Liberty, Match, Note};
 ///   [column](BriefReading::in_column).
 ///
 /// As text, a reading is one line without the final line feed. Tabs separate the members, and a
-/// missing member is `-`. Each field is `name=value`. Where they apply, further members follow:
-/// `type=…` or `prefix=…`, `ambiguous=true`, `as_given=false` and `canonical=…`, `read_as=…`, a
-/// `did_you_mean=…` for each id that the caller may have meant, and a `note=…` for each kind of
-/// note. Control characters and backslashes in the id are escaped as in Rust, so that the id stays
-/// in its line and column.
+/// missing member is written as `-`. Each field is written as `name=value`. Where they apply,
+/// further members follow: `type=…` or `prefix=…`, `ambiguous=true`, `as_given=false` and
+/// `canonical=…`, `read_as=…`, a `did_you_mean=…` for each id that the caller may have meant, and a
+/// `note=…` for each kind of note. Control characters and backslashes in the id are escaped as in
+/// Rust, so that the id stays within its line and column.
 #[derive(Debug)]
 pub struct BriefReading<'a> {
     id: &'a str,
@@ -41,30 +42,29 @@ pub struct BriefReading<'a> {
     in_column: Option<RowReading<'a>>,
 }
 
-/// The result of reading a text as an id of the format of its column. A column is a list of texts
-/// with the same format.
+/// The result of reading a text as an id of its column's format. A column is a list of texts with
+/// the same format.
 #[derive(Debug)]
 pub enum RowReading<'a> {
-    /// The best reading of the text alone, [`BriefReading::own`], is already an id of the column's
-    /// format, so no other reading is needed.
+    /// The most likely reading of the text alone, [`BriefReading::own`], is already an id of the
+    /// column's format. So no other reading is needed.
     Own,
-    /// The text can be read as an id of the column's format. The value is this reading. Another
-    /// reading of the text may be likelier.
+    /// The text can be read as an id of the column's format, and the value is that reading. Another
+    /// reading of the text may be more likely.
     As(Box<MatchReading<'a>>),
-    /// The text is not an id of the column's format. An unlikely reading, or one whose time is not
-    /// plausible, does not count.
+    /// The text is not an id of the column's format. An unlikely reading or one with an implausible
+    /// time does not count.
     Other,
 }
 
-/// The best match of a text. If the text has no plausible match, this may be the match of a
-/// corrected text that the caller probably meant. The filter's [`Liberty`] limits the permitted
-/// corrections.
+/// The most likely match of a text. If the text has no plausible match, this may be the match of a
+/// corrected text that the caller probably meant. The filter's [`Liberty`] limits the corrections.
 struct BestMatch<'a> {
-    /// The match, and `true` if it is ambiguous: another match is nearly as likely, or the evidence
-    /// is so weak that the text may be random. `None` if the text has no match. Unlikely matches
-    /// count only if the filter names a format or an encoding.
+    /// The match, and `true` if it is ambiguous. A match is ambiguous if another one is nearly as
+    /// likely, or if the evidence is so weak that the text may be random. `None` if the text has no
+    /// match. Unlikely matches count only if the filter names a format or an encoding.
     best: Option<(Match<'a>, bool)>,
-    /// The text that the caller meant. `None` if the given text was read unchanged.
+    /// The corrected text that was read, or `None` if the given text was read.
     meant: Option<String>,
 }
 
@@ -89,8 +89,8 @@ fn is_doubtful(best: Option<(Match<'_>, bool)>) -> bool {
 }
 
 impl<'a> BriefReading<'a> {
-    /// Decodes the text `id`. `known` must have been [prepared](AnswerParts::new) from the formats
-    /// of `decoder`.
+    /// Decodes the text `id`. `known` must have been [prepared](AnswerParts::new) from the
+    /// decoder's formats.
     pub fn new(
         id: &'a str,
         decoder: &DecoderAt<'a>,
@@ -115,13 +115,13 @@ impl<'a> BriefReading<'a> {
         }
     }
 
-    /// Adds the reading of the text as an id of `format`, the format of the column (list of texts)
-    /// that contains the text. `encoding` is the encoding of the column's ids.
-    /// [`row`](BriefReading::row) then returns that reading.
+    /// Adds the reading of the text as an id of `format`, the format of the text's column.
+    /// `encoding` is the encoding of the column's ids. [`row`](BriefReading::row) then returns that
+    /// reading.
     ///
     /// A word or an everyday number is not read as an id, unless the filter names a format or an
-    /// encoding. A reading in another encoding than the column's counts only if it is likelier than
-    /// a random text.
+    /// encoding. A reading in an encoding other than the column's counts only if it is more likely
+    /// than a random text.
     #[must_use]
     pub fn in_column(
         self,
@@ -144,8 +144,8 @@ impl<'a> BriefReading<'a> {
                 format: Some(format),
                 ..filter
             };
-            // Try the encoding of the column's ids first. Another encoding may write the same id as
-            // the same text, and could otherwise become the best match.
+            // Try the encoding of the column first. If another encoding writes the same id as the
+            // same text, it could otherwise become the best match.
             let in_encoding = DecodeFilter {
                 encoding: filter.encoding.or(Some(encoding)),
                 ..filter
@@ -167,14 +167,14 @@ impl<'a> BriefReading<'a> {
         }
     }
 
-    /// Returns the result of reading the text as an id of the format of its column (list of texts).
-    /// Returns `None` if [`in_column`](BriefReading::in_column) was not called.
+    /// Returns the result of reading the text as an id of its column's format. Returns `None` if
+    /// [`in_column`](BriefReading::in_column) was not called.
     pub fn row(&self) -> Option<&RowReading<'a>> {
         self.in_column.as_ref()
     }
 
-    /// Returns the best reading of the text itself, without regard to its column, if the text has
-    /// one. Unlikely readings count only if the filter names a format or an encoding.
+    /// Returns the most likely reading of the text alone, without regard to its column. Unlikely
+    /// readings count only if the filter names a format or an encoding.
     pub fn own(&self) -> Option<&MatchReading<'a>> {
         self.reading.as_ref()
     }
@@ -189,13 +189,13 @@ impl<'a> BriefReading<'a> {
         self.is_ambiguous
     }
 
-    /// `true` if the given text was read, and `false` if a text that the caller probably meant was
-    /// read instead.
+    /// `true` if the given text was read. `false` if a corrected text that the caller probably
+    /// meant was read in its place.
     pub fn is_as_given(&self) -> bool {
         self.is_as_given
     }
 
-    /// Returns the match (format, encoding and id) of the best reading, if the text has a reading.
+    /// Returns the match of the best reading, or `None` if the text has no reading.
     pub fn found(&self) -> Option<Match<'a>> {
         self.reading.as_ref().map(|reading| reading.found)
     }
@@ -299,7 +299,8 @@ impl fmt::Display for BriefReading<'_> {
     }
 }
 
-/// Writes a text with `\` and control characters escaped. A raw tab or newline would split a row.
+/// Writes a text with escaped control characters and backslashes, because a raw tab or line feed
+/// would split the row.
 fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     let breaks_the_line = |letter: char| letter.is_control() || letter == '\\';
     for part in text.split_inclusive(breaks_the_line) {
@@ -327,8 +328,8 @@ mod tests {
 
     const NOW: u64 = 1_796_000_000;
 
-    /// Words and numbers that are not ids. All of them are plausible ids in some encoding of some
-    /// format, such as 4006381333931 in the decimal encoding of `payment`.
+    /// Words and numbers that are not ids, although each of them is a plausible id in some encoding
+    /// of some format. For example, `payment` can write an id as the decimal number 4006381333931.
     const EVERYDAY: [&str; 10] = [
         "0",
         "1",
@@ -342,7 +343,8 @@ mod tests {
         "a",
     ];
 
-    /// Returns the text of an id of `format` whose time is `at` to `at + 7` seconds before `NOW`.
+    /// Returns the text of an id of `format` with a time between `at` and `at + 7` seconds before
+    /// `NOW`.
     fn text_of(format: &Format, encoding: &str, at: u64) -> String {
         let part = Duration::from_millis(at * 7_919 % 1_000);
         let time = UnixNanos::from_seconds(NOW - at - at * at % 7).before(part);
@@ -369,7 +371,8 @@ mod tests {
         let known = AnswerParts::new(decoder.formats(), KnownDomains::new());
         let decoder = decoder.at(UnixNanos::from_seconds(NOW));
         let filter = DecodeFilter::default();
-        // `hex` and `hex_padded` write this id alike: sequence 100 of the first ms of 2026.
+        // The encodings `hex` and `hex_padded` write this id as the same text. The id has the
+        // sequence 100 in the first millisecond of 2026.
         let row = |encoding| {
             BriefReading::new("143503fe00067064", &decoder, filter, &known).in_column(
                 "snowflake",

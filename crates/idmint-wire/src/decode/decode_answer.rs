@@ -1,4 +1,5 @@
-//! The response of `GET /decode/{id}` and `POST /decode?detail=full`: every reading of a text.
+//! The response of `GET /decode/{id}` and `POST /decode?detail=full`, which has every reading of a
+//! text.
 
 use serde::Serialize;
 
@@ -22,8 +23,8 @@ use idmint_records::ledger::{NumberReading, SeriesName};
 /// - `as_given` and `canonical` if the filter permits lenient reading, or if a corrected text was
 ///   read instead of the given one. `canonical` is the canonical text of the first match.
 ///
-/// Most of a response is names and ids. To save copies, the response borrows the names, and encodes
-/// the ids only when it is written.
+/// Most of a response consists of names and ids. To avoid copies, the response borrows the names,
+/// and encodes the ids only when it is written.
 ///
 /// ```
 /// use idmint_core::id::{Decoder, FormatDefinition, PRESETS, DecodeFilter};
@@ -45,19 +46,19 @@ use idmint_records::ledger::{NumberReading, SeriesName};
 pub struct DecodeAnswer<'a> {
     /// The text as given.
     pub id: &'a str,
-    /// Every reading of the text, and the formats without a reading.
+    /// Every reading of the text, and the formats that reject it.
     pub decoded: Decoded<'a>,
-    /// The unlikely readings, which are not in `matches`.
+    /// The unlikely readings, which are not listed in `matches`.
     withheld: Vec<Match<'a>>,
-    /// The corrected text that was read instead of the given text, or `None` if that text was read.
+    /// The corrected text that was read, or `None` if the given text was read.
     read_as: Option<String>,
     is_lenient: bool,
     near: Vec<NearId<'a>>,
-    /// The notes about damage to the text, such as digits that were lost by rounding.
+    /// The notes about damage to the text, for example digits that were lost by rounding.
     pub notes: Vec<Note>,
-    /// The formats whose ids look like the text, although it is no valid id of them. For example,
-    /// the id may have been encoded with another salt (a text on which the encoding depends). Empty
-    /// if the text has a plausible reading, or if `did_you_mean` suggests an id.
+    /// The formats whose ids look like the text, although the text is not a valid id of them. For
+    /// example, the id may have been encoded with a different salt, which shuffles the alphabet.
+    /// Empty if the text has a plausible reading, or if `did_you_mean` suggests an id.
     pub shaped_like: Vec<Shape<'a>>,
     /// The ways to read the text as a number of a configured series, such as an invoice number.
     pub numbers: Vec<NumberReading>,
@@ -73,13 +74,13 @@ pub struct RejectedFormat<'a> {
     pub reason: &'static str,
 }
 
-/// The maximum length in bytes of each text in a request that contains many texts. It equals the
-/// maximum length of a URL path, which can contain a single text, and is much longer than any id.
+/// The maximum length in bytes of each text in a request with many texts. It is the maximum length
+/// of a URL path, which may contain a single text, and much longer than any id.
 pub const DECODED_LEN_MAX: usize = 8 * 1024;
 
 impl<'a> DecodeAnswer<'a> {
-    /// Decodes the text `id`. `known` must have been [prepared](AnswerParts::new) from the formats
-    /// of `decoder`.
+    /// Decodes the text `id`. `known` must have been [prepared](AnswerParts::new) from the
+    /// decoder's formats.
     pub fn new(
         id: &'a str,
         decoder: &DecoderAt<'a>,
@@ -102,7 +103,7 @@ impl<'a> DecodeAnswer<'a> {
         }
         let withheld = is_unlikely(&decoded).then(|| std::mem::take(&mut decoded.matches));
         // A best match with an implausible time is doubtful. For example, an id without its hyphens
-        // may be read as an id of another format with an impossible time.
+        // may be read as an id of a different format with an impossible time.
         let is_doubtful = is_implausible(&decoded);
         let notes = decoder.notes(id, decoded.matches.first());
         let near = is_doubtful.then(|| decoder.near_ids(id, filter));
@@ -123,33 +124,33 @@ impl<'a> DecodeAnswer<'a> {
         }
     }
 
-    /// Adds `numbers`: readings of the text as a number of a series, such as an invoice number.
+    /// Adds the readings of the text as a number of a series, such as an invoice number.
     #[must_use]
     pub fn with_numbers(self, numbers: Vec<NumberReading>) -> DecodeAnswer<'a> {
         DecodeAnswer { numbers, ..self }
     }
 
-    /// Returns the corrected text that was read instead of the given text, because the caller
-    /// probably meant it. Returns `None` if the given text was read.
+    /// Returns the corrected text that was read because the caller probably meant it. Returns
+    /// `None` if the given text was read.
     pub fn read_as(&self) -> Option<&str> {
         self.read_as.as_deref()
     }
 
-    /// Returns the ids that the caller may have meant, the likeliest first. Returns ids only for a
-    /// text that is not an id, is unlikely to be one, or has an implausible time. See
+    /// Returns the ids that the caller may have meant, the most likely one first. Suggests ids only
+    /// for a text that is not an id, is unlikely to be one, or has an implausible time. See
     /// [`DecoderAt::near_ids`].
     pub fn did_you_mean(&self) -> impl Iterator<Item = &str> {
         self.near.iter().map(|near| near.text.as_str())
     }
 
-    /// Returns the id that was most likely meant, and its reading (format, encoding and fields).
+    /// Returns the id that was most likely meant, and its reading.
     pub fn nearest(&self) -> Option<(&str, MatchReading<'_>)> {
         let near = self.near.first()?;
         let reading = MatchReading::new(near.found, &near.text, self.known);
         Some((&near.text, reading))
     }
 
-    /// Describes which ids the text resembles if it is not an id itself. Returns `None` if the text
+    /// Describes the ids that the text resembles if it is not an id itself. Returns `None` if it
     /// resembles no known ids.
     pub fn shape(&self) -> Option<String> {
         match self.shaped_like.as_slice() {
@@ -187,8 +188,8 @@ impl<'a> DecodeAnswer<'a> {
             .map(move |found| MatchReading::new(*found, text, self.known))
     }
 
-    /// Returns the unlikely readings, the one with the strongest evidence in its favour first. If a
-    /// reading is unlikely, the text is probably a word or an everyday number.
+    /// Returns the unlikely readings, the one with the strongest evidence first. A text with an
+    /// unlikely reading is probably a word or an everyday number.
     pub fn unlikely(&self) -> impl Iterator<Item = MatchReading<'_>> {
         let text = self.read_as().unwrap_or(self.id);
         self.withheld
@@ -203,7 +204,7 @@ impl<'a> DecodeAnswer<'a> {
         });
     }
 
-    /// Returns the formats that reject the text, with the reasons.
+    /// Returns the formats that reject the text, each with its reason.
     pub fn rejected(&self) -> impl Iterator<Item = RejectedFormat<'a>> {
         let rejected = self.decoded.rejected.iter();
         rejected.map(|(format, why)| RejectedFormat {

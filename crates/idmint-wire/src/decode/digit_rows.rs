@@ -1,20 +1,20 @@
-//! Draws the digits of an id in groups, with one group for each field. The name of each field is
-//! below its digits.
+//! Draws the digits of an id in groups, one for each field, with the name of the field below.
 
 use super::match_reading::MatchReading;
 use super::style::{COLOURS, INDENT, Style, line};
 use idmint_core::id::{Field, Layout, Width};
 
-/// The maximum width in columns of a row of digits and the names below it. A single long name may
-/// exceed it.
+/// The maximum width of a row of digits and of the names below it, in columns. A single long name
+/// may exceed it.
 pub(super) const COLUMNS_MAX: usize = 100;
 
-/// The maximum number of digits in a chunk of a field that is too long for one row of the drawing.
+/// The maximum number of digits in a chunk. A field that is too long for one row is split into
+/// chunks.
 const PIECE_LEN: usize = 64;
 
 const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// Draws the digits of an id in rows. The names of the fields are below each row.
+/// Draws the digits of an id in rows. The names of the fields are drawn below each row.
 ///
 /// ```text
 /// 1I9ZC1 0 02          digits
@@ -40,7 +40,7 @@ pub(super) fn draw_digits(out: &mut String, reading: &MatchReading<'_>, style: S
                 .map(|cell| (cell.column, cell.ink, cell.bracket())),
         );
         let hanging: Vec<_> = row.iter().filter(|cell| !cell.holds_name()).collect();
-        // Draw the rightmost name first, so that no name crosses a bracket's line to another name.
+        // Draw the rightmost name first, so that no name crosses the line of another name.
         for last in (0..hanging.len()).rev() {
             let lines = hanging[..last].iter().map(|cell| (cell, "│".to_owned()));
             let name = (&hanging[last], format!("{TIE}{}", hanging[last].name));
@@ -54,8 +54,8 @@ pub(super) fn draw_digits(out: &mut String, reading: &MatchReading<'_>, style: S
     }
 }
 
-/// Draws one line that contains all `texts`. Each item has a column at which the text begins, a
-/// colour and the text. The columns must be ascending.
+/// Draws `texts` in one line. Each item has the column at which its text begins, a colour and the
+/// text. The columns must be ascending.
 fn draw_line<'t>(
     out: &mut String,
     style: Style,
@@ -91,8 +91,8 @@ fn cells<'a>(reading: &'a MatchReading<'_>) -> Vec<Cell<'a>> {
     cells
 }
 
-/// The digits of a field, or a chunk of them if the field is too long for one row of the drawing.
-/// `column` is the character position at which the digits begin.
+/// The digits of a field, or a chunk of them if the field is too long for one row. `column` is the
+/// column at which the digits begin.
 struct Cell<'a> {
     digits: String,
     name: &'a str,
@@ -100,7 +100,7 @@ struct Cell<'a> {
     column: usize,
 }
 
-/// The line before a field's name that is drawn below the bracket that marks the field's digits.
+/// The line that leads to a field's name below its bracket.
 const TIE: &str = "└─ ";
 
 impl Cell<'_> {
@@ -108,20 +108,20 @@ impl Cell<'_> {
         self.digits.len()
     }
 
-    /// Returns `true` if the name of the field fits into the bracket that is drawn below its
-    /// digits, as in `└time┘`.
+    /// Returns `true` if the name of the field fits into the bracket below its digits, as in
+    /// `└time┘`.
     fn holds_name(&self) -> bool {
         self.len() >= self.name.len() + 2
     }
 
-    /// Returns the position in a field's bracket at which a line leads down to the field's name. It
-    /// is counted in characters from the left: 0 in `├┘`, and 1 in `└┬┘`.
+    /// Returns the position in a field's bracket from which a line leads down to the field's name.
+    /// It is counted in characters from the left. For example, it is 0 in `├┘` and 1 in `└┬┘`.
     fn knot(&self) -> usize {
         (self.len() - 1) / 2
     }
 
-    /// Returns the width in characters that the field needs in the drawing: for its digits, or for
-    /// its name below them if that is wider.
+    /// Returns the width of the field in columns, which is the width of its digits or of its name
+    /// below them, whichever is wider.
     fn room(&self) -> usize {
         let hanging_len = self.knot() + TIE.chars().count() + self.name.len();
         if self.holds_name() {
@@ -165,7 +165,7 @@ fn rows(cells: Vec<Cell<'_>>) -> Vec<Vec<Cell<'_>>> {
     rows
 }
 
-/// Returns the colour of a field, as a code for an escape sequence. Fields with the same name have
+/// Returns the colour of a field, as the code of an escape sequence. Fields with the same name have
 /// the same colour.
 pub(super) fn ink_of(layout: &Layout, field: &Field) -> &'static str {
     let place = layout
@@ -175,11 +175,11 @@ pub(super) fn ink_of(layout: &Layout, field: &Field) -> &'static str {
     COLOURS[place.expect("a field of this layout") % COLOURS.len()]
 }
 
-/// Returns the digits of a field's value. If all fields of the layout fill whole bits, the digits
-/// are binary. If all fields fill whole digits of one base, the digits are in that base.
+/// Returns the digits of a field's value. They are binary if all fields of the layout consist of
+/// whole bits. If all fields consist of whole digits of one base, they are digits of that base.
 ///
-/// In any other layout, one digit of the id may contain parts of several fields. The value is then
-/// written in decimal.
+/// In any other layout, a digit of the id may belong to several fields, so the value is written in
+/// decimal.
 fn digits_of(layout: &Layout, field: &Field, value: u128) -> String {
     match field.width {
         Width::Bits(bits) if is_positional(layout, 2) => pad(value, 2, bits),
@@ -190,8 +190,7 @@ fn digits_of(layout: &Layout, field: &Field, value: u128) -> String {
     }
 }
 
-/// Returns `value` as exactly `len` digits in the base `radix`. The value must not need more
-/// digits.
+/// Returns `value` as exactly `len` digits in the base `radix`. It must not need more digits.
 fn pad(value: u128, radix: u32, len: u32) -> String {
     let digit = |place: u32| value / u128::from(radix).pow(place) % u128::from(radix);
     let places = (0..len)
@@ -200,7 +199,7 @@ fn pad(value: u128, radix: u32, len: u32) -> String {
     places.map(|digit| char::from(DIGITS[digit])).collect()
 }
 
-/// Returns `true` if the width of every field is defined in digits of base `base`, and every field
+/// Returns `true` if the width of every field is a number of digits in base `base`, and every field
 /// begins at a whole digit.
 ///
 /// Bits count only as digits of base 2. For example, a layout with fields of 4 and 8 bits is not

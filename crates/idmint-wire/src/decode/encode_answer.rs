@@ -1,4 +1,4 @@
-//! The response of `GET /encode/{format}`: the id with the given field values.
+//! The response of `GET /encode/{format}`, which describes the id with the given field values.
 
 use super::answer_parts::AnswerParts;
 use super::decode_answer::DecodeAnswer;
@@ -22,7 +22,7 @@ pub struct EncodeAnswer<'a> {
 
 impl<'a> EncodeAnswer<'a> {
     /// Creates the response for an id. `format` must be one of the decoder's formats, and `known`
-    /// must contain the prepared JSON for these formats. Otherwise, writing the response panics.
+    /// must be prepared for these formats. Otherwise, writing the response panics.
     pub fn new(
         format: &'a Format,
         made: &IdOfFields,

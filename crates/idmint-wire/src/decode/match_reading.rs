@@ -1,5 +1,4 @@
-//! One reading of a text, which is one way to understand the text as an id. Full responses, brief
-//! responses and drawings use this module.
+//! One way to read a text as an id. Full responses, brief responses and drawings use this module.
 
 use super::answer_parts::{AnswerParts, FieldParts, FormatParts, KnownDomains};
 use super::json_text::JsonText;
@@ -15,7 +14,7 @@ pub struct MatchReading<'a> {
     pub found: Match<'a>,
     /// The values of the fields.
     pub parts: Parts<'a>,
-    /// The prefix in front of the encoded text. Empty if the text has no prefix.
+    /// The prefix before the encoded id. Empty if the text has no prefix.
     prefix: String,
     known: &'a AnswerParts,
 }
@@ -29,16 +28,17 @@ pub struct FieldReading<'a> {
     pub value: u128,
     /// The number of values that the field can have.
     pub width: Width,
-    /// The name of the field's value, if any, such as the label of a worker number.
+    /// The name of the field's value, such as the label of a worker number, or `None` if it has
+    /// none.
     pub label: Option<Label<'a>>,
 }
 
 /// A text that explains the value of a field, such as the configured name of a worker number. For
-/// the ledger field in the id of an event, the text is the id of the ledger.
+/// the ledger field of an event's id, it is the id of the ledger.
 #[derive(Debug, Clone, Copy)]
 pub enum Label<'a> {
-    /// A name that the format or the configuration defines. Without one, the label of a type is
-    /// `unassigned`, and the label of the domain hash 0 is `development`.
+    /// A name from the format or the configuration. A type without a name has the label
+    /// `unassigned`, and the domain hash 0 without a name has the label `development`.
     Known(&'a str),
     /// The id of a ledger, as eight hexadecimal digits.
     Ledger([u8; 8]),
@@ -65,12 +65,12 @@ impl<'a> MatchReading<'a> {
         }
     }
 
-    /// Returns the type or the prefix in front of the encoded id, as a name and a value such as
-    /// `("type", "user")`. The name is `type` for a format with types and `prefix` for other
+    /// Returns the type or the prefix before the encoded id, as a name and a value such as
+    /// `("type", "user")`. The name is `type` for a format with types, and `prefix` for other
     /// formats. A type may be empty.
     ///
-    /// Returns `None` if the text has no prefix and the format has no types. Also returns `None` if
-    /// the encoding is not the canonical one.
+    /// Returns `None` if the text has no prefix and the format has no types, or if the encoding is
+    /// not the canonical one.
     pub fn beginning(&self) -> Option<(&'static str, &str)> {
         if self.found.encoding_index() > 0 {
             return None;
@@ -122,15 +122,16 @@ impl<'a> MatchReading<'a> {
 
     /// Returns the evidence for this reading in bits, rounded to one decimal place.
     ///
-    /// The evidence compares two explanations of the text: an id of this format, and a random text
-    /// of the same length and letters. For example, with 10 bits, an id is about 1000 times
-    /// likelier. Negative evidence means that a random text is likelier.
+    /// The evidence compares two explanations of the text: that it is an id of this format, or a
+    /// random text of the same length and letters. For example, 10 bits mean that an id is about
+    /// 1000 times more likely. Negative evidence means that a random text is more likely.
     pub fn evidence_bits(&self) -> f64 {
         (self.found.evidence_bits() * 10.0).round() / 10.0
     }
 
-    /// Returns the evidence as a word: `hardly any` if the reading is unlikely. Otherwise `strong`
-    /// for at least 20 bits, `good` for at least 4, `fair` for at least -4, and `weak` for less.
+    /// Returns the evidence as a word. The word is `hardly any` if the reading is unlikely.
+    /// Otherwise it is `strong` for at least 20 bits, `good` for at least 4, `fair` for at least
+    /// -4, and `weak` for less.
     pub fn evidence(&self) -> &'static str {
         match self.found.evidence_bits() {
             _ if self.found.is_unlikely() => "hardly any",
@@ -158,7 +159,7 @@ impl<'a> MatchReading<'a> {
         json.raw(self.evidence()).raw("\"");
     }
 
-    /// Writes the members `format` and `encoding`, with which the JSON object begins.
+    /// Writes the members `format` and `encoding`, which come first in the JSON object.
     pub(super) fn write_head(&self, json: &mut JsonText<'_>) {
         json.raw(&self.format().heads[self.found.encoding_index()]);
     }
@@ -256,8 +257,8 @@ fn label_of<'a>(
             .map(String::as_str)
             .map(Label::Known),
         FieldKind::Object => domain_label(format, value, domains).map(Label::Known),
-        // The id of a ledger consists of this field and the version bits after it, so the value of
-        // the field alone is not enough.
+        // The id of a ledger also includes the version bits after this field, so the value of the
+        // field alone is not enough.
         FieldKind::Ledger if format.rule == Rule::Chained => {
             EventId::from_value(found.id()).map(|id| Label::Ledger(id.ledger().digits()))
         }
@@ -265,9 +266,10 @@ fn label_of<'a>(
     }
 }
 
-/// Returns the name of the configured domain whose hash is `value`, such as `example.com`, or else
-/// `development` for the hash 0 and `None` for another hash. Only sequenced formats store such a
-/// hash in an object field. In other formats, the field contains a catalogue number.
+/// Returns the name of the configured domain with the hash `value`, such as `example.com`. Without
+/// such a domain, returns `development` for the hash 0, and `None` for any other hash. Only
+/// sequenced formats store a hash in an object field. In other formats, the field contains a
+/// catalogue number.
 fn domain_label<'a>(format: &Format, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
     if format.rule != Rule::Sequenced {
         return None;

@@ -1,5 +1,5 @@
-//! Draws a decoded id for people. The drawing shows the digits of each field, the meaning of each
-//! field, and the id in all encodings.
+//! Draws a decoded id for people: the digits and the meaning of each field, and the id in all
+//! encodings.
 
 use super::decode_answer::DecodeAnswer;
 use super::digit_rows::{draw_digits, ink_of};
@@ -8,10 +8,10 @@ use super::style::{BOLD, DIM, INDENT, Style, line, paragraph};
 use idmint_core::id::{FieldKind, Width};
 
 /// Draws the best reading in detail, and every other reading in one line. If the text has no
-/// reading, shows the reason why each format rejects the text.
+/// reading, draws the reasons why the formats reject it.
 ///
-/// Lines end in a line feed. Rows of digits have at most 100 columns, but tables are as wide as
-/// their content.
+/// Each line ends with a line feed. Rows of digits have at most 100 columns, but tables are as wide
+/// as their content.
 ///
 /// ```
 /// use idmint_core::id::{Decoder, FormatDefinition, PRESETS, DecodeFilter};
@@ -125,10 +125,10 @@ fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     draw_near(out, answer, style);
 }
 
-/// Draws the ids that the caller may have meant by a text without a plausible reading.
+/// Draws the ids that the caller may have meant. A text with a plausible reading has none.
 fn draw_near(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
-    // If no format reads the text, `draw_no_match` has already drawn the first suggested id in
-    // detail, so this id is skipped here.
+    // If the text has no reading, `draw_no_match` has already drawn the first suggested id in
+    // detail. Skip that id here.
     let drawn = usize::from(answer.readings().next().is_none());
     let rows: Vec<_> = answer
         .did_you_mean()
@@ -144,8 +144,8 @@ fn draw_near(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     }
 }
 
-/// Escapes control characters in a text that is not an id. Such a text may contain anything, even
-/// terminal control sequences.
+/// Escapes the control characters in a text that is not an id. Such a text may contain anything,
+/// even escape sequences for the terminal.
 fn escape_controls(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars() {
@@ -157,8 +157,8 @@ fn escape_controls(text: &str) -> String {
     out
 }
 
-/// Draws rows of texts, aligned in columns. If a row has a colour, the colour applies to its first
-/// two texts.
+/// Draws rows of texts, aligned in columns. The colour of a row, if it has one, applies to its
+/// first two texts.
 fn draw_table<const COLUMNS: usize>(
     out: &mut String,
     style: Style,
@@ -188,8 +188,8 @@ fn draw_table<const COLUMNS: usize>(
     }
 }
 
-/// Returns the four texts of a table row that describes one reading: format and encoding, time,
-/// evidence, and a warning if the reading is doubtful.
+/// Returns the texts of a table row for one reading: format and encoding, time, evidence, and a
+/// warning if the reading is doubtful.
 fn summary(reading: &MatchReading<'_>) -> [String; 4] {
     let (format, encoding) = (reading.found.format(), reading.found.encoding());
     let (evidence, bits) = (reading.evidence(), reading.evidence_bits());
@@ -217,8 +217,8 @@ fn instant(reading: &MatchReading<'_>) -> Option<String> {
 /// Draws one reading in detail.
 struct Drawing<'a> {
     reading: MatchReading<'a>,
-    /// A remark that is drawn next to the encoding in which the text was read, such as `as given`.
-    /// If it is empty, no remark is drawn.
+    /// A remark next to the encoding in which the text was read, such as `as given`. Nothing is
+    /// drawn if it is empty.
     mark: &'static str,
     style: Style,
 }
@@ -253,7 +253,7 @@ impl Drawing<'_> {
     }
 
     /// Draws a table with the name, value, width and meaning of each field. Fields with the same
-    /// name are parts of one number, so they share a row.
+    /// name are parts of one number, so they have a row in common.
     fn draw_fields(&self, out: &mut String) {
         let rows = self.reading.fields().map(|read| {
             let field = read.field;
@@ -272,7 +272,8 @@ impl Drawing<'_> {
         draw_table(out, self.style, rows.collect());
     }
 
-    /// Returns the time of the id as a sum, in the form `time = epoch + ticks × length of a tick`.
+    /// Returns a line that computes the time of the id, in the form `time = epoch + ticks × length
+    /// of a tick`.
     fn time_sum(&self) -> Option<String> {
         let format = self.reading.found.format();
         let parts = &self.reading.parts;

@@ -1,6 +1,7 @@
 //! The colours and the indentation for drawing a decoded id as text.
 
-/// The colours of fields, used in rotation, as ANSI escape codes (SGR of ECMA-48): 36 is cyan.
+/// The colours of fields, as ANSI escape codes (SGR of ECMA-48), for example 36 for cyan. They are
+/// used in turn.
 pub(super) const COLOURS: [&str; 6] = ["36", "33", "32", "35", "34", "31"];
 pub(super) const BOLD: &str = "1";
 pub(super) const DIM: &str = "2";
@@ -13,8 +14,8 @@ pub(super) const INDENT: usize = 2;
 pub enum Style {
     /// Plain text without colours.
     Plain,
-    /// Text with colours, using terminal escape sequences. Each field has one colour, in which its
-    /// digits, its name and its value are drawn.
+    /// Text with colours, written as terminal escape sequences. The digits, the name and the value
+    /// of a field have the same colour.
     Colour,
 }
 

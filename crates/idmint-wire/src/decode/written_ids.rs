@@ -1,20 +1,20 @@
-//! Remembers where the texts of ids are in a response, so that a text that occurs again is copied
-//! instead of being encoded again.
+//! Remembers where the texts of ids are in a response, so that a repeated text is copied instead of
+//! encoded again.
 
 use std::ops::Range;
 
 use super::json_text::{JsonText, is_plain};
 use idmint_core::id::Encoding;
 
-/// The id that was written last in each group of encodings. Encodings in one group write each id as
-/// the same text, even if their formats differ.
+/// The last id that each group of encodings has written. All encodings in a group write an id as
+/// the same text, even if they belong to different formats.
 ///
-/// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns the index of the group.
+/// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns the index of a group.
 #[derive(Debug, Default)]
 pub(super) struct WrittenIds(Vec<Option<WrittenId>>);
 
-/// The id that was last written by a group of encodings, which write each id as the same text, and
-/// the position of that text in the response, including the quotes around it.
+/// The last id that a group of encodings has written, and the position of its text in the response,
+/// including the quotes.
 #[derive(Debug, Clone)]
 struct WrittenId {
     id: u128,
@@ -22,9 +22,10 @@ struct WrittenId {
 }
 
 impl WrittenIds {
-    /// Writes the text of an id in quotes. Encodings that write each id as the same text form a
-    /// group, with the index `number`. If this group wrote the same id last, its text is copied.
-    /// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns `number` and `encoding`.
+    /// Writes the text of an id in quotes. `number` is the index of the encoding's group, whose
+    /// encodings all write an id as the same text. If this group wrote the same id last, its text
+    /// is copied. [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns `number` and
+    /// `encoding`.
     pub(super) fn write(
         &mut self,
         number: usize,
