@@ -113,10 +113,10 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
         // id per second.
         let per_second = match second.as_str() {
             "0" => String::new(),
-            second => format!(", so {} ids per second", grouped(second)),
+            second => format!(", which is {} ids per second", grouped(second)),
         };
         facts.push(format!(
-            "**Capacity**: each worker number (the part of an id that keeps machines apart) allows {} ids per tick{per_second}.",
+            "**Capacity**: {} ids per tick for each worker number (the part of an id that keeps machines apart){per_second}.",
             grouped(&tick.to_string())
         ));
     }

@@ -112,7 +112,7 @@ impl Format {
         };
         let batch = match (self.has_lanes_in_order(), has(FieldKind::Worker)) {
             (true, _) => {
-                " A large batch uses all worker numbers of its node, and its ids increase from the first to the last."
+                " A large batch uses all worker numbers of its node, and its ids increase in the order of the response."
             }
             (false, Some(_)) => " A batch uses one worker number, whatever its size.",
             (false, None) => "",
@@ -152,7 +152,7 @@ mod tests {
                 "sequenced",
                 &[TIME, WORKER, SEQUENCE][..],
                 "Strictly increasing for each worker number. Across worker numbers, ids are ordered by tick. \
-                 A large batch uses all worker numbers of its node, and its ids increase from the first to the last.",
+                 A large batch uses all worker numbers of its node, and its ids increase in the order of the response.",
             ),
             (
                 "sequenced",
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(
             preset("siq").sort_order(),
             "Strictly increasing for each worker number, domain and type. Across worker numbers, ids are ordered by tick. \
-             A large batch uses all worker numbers of its node, and its ids increase from the first to the last."
+             A large batch uses all worker numbers of its node, and its ids increase in the order of the response."
         );
     }
 }

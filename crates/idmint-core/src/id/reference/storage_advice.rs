@@ -207,8 +207,8 @@ impl StorageAdvice<'_> {
         let name = encoding.name();
         Some(if self.stored.is_sorted() {
             format!(
-                "The {name} texts sort in the order of the ids only under a collation that compares bytes, such as \
-                 SQLite's default BINARY. Other collations ignore case or use another order."
+                "Texts in the encoding {name} sort like their ids only if the collation compares bytes, as SQLite's \
+                 default BINARY does. Other collations ignore case or sort letters differently."
             )
         } else {
             let which = match self.stored {
@@ -216,9 +216,8 @@ impl StorageAdvice<'_> {
                 _ => "",
             };
             format!(
-                "The {name} texts{which} do not sort in the order of the ids. Use a collation that compares bytes, such as \
-                 SQLite's default BINARY. A collation that does not compare bytes can treat the texts of two different ids as \
-                 equal."
+                "Texts in the encoding {name}{which} do not sort like their ids. Use a collation that compares bytes, such as \
+                 SQLite's default BINARY. Other collations can treat the texts of two different ids as equal."
             )
         })
     }
@@ -237,7 +236,7 @@ impl StorageAdvice<'_> {
         match self.database {
             Database::SqlServer => Some(format!(
                 "In SQL Server, a uniqueidentifier takes the {name} text. SQL Server sorts by the last group of digits \
-                 first. A Guid in .NET stores the bytes of the first three groups in another order."
+                 first. A Guid in .NET stores each of the first three groups with its bytes in reverse order."
             )),
             Database::MySql => Some("MySQL has no type for UUIDs.".to_owned()),
             Database::MariaDb => Some(
@@ -289,7 +288,7 @@ impl StorageAdvice<'_> {
         match self.database {
             Database::MySql | Database::MariaDb | Database::SqlServer => format!(
                 "MySQL, MariaDB and SQL Server keep the rows of a table in the order of its primary key. {subject} go to \
-                 random places in the table, so give the table a primary key that counts up, and the id a unique index."
+                 random places in the table. Use a sequential primary key instead, and give the id a unique index."
             ),
             Database::PostgreSql | Database::Sqlite => format!(
                 "{subject} go to random places in the index. Keep the index in memory, or expect a disk read for each \
