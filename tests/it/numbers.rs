@@ -554,6 +554,19 @@ async fn a_number_is_void_for_one_reason_and_stays_used() {
             assert!(problem["example"].is_string());
         }
     }
+    assert_eq!(give(&service, "acme-9", "a").await.status, 201);
+    let issued = service.get("/numbers/acme-1").await.json();
+    for line in [
+        "POST /numbers/acme-9/1/void?x=1",
+        "POST /numbers/acme-9/close?x=1",
+        "GET /numbers?after=a%20b",
+        "GET /numbers/a%20b",
+    ] {
+        let problem = service.exchange(&request(line, "", "")).await.json();
+        assert_example_works(&service, &problem).await;
+    }
+    let later = service.get("/numbers/acme-1").await.json();
+    assert_eq!(later, issued, "no example issues a number");
     for (body, status, slug) in [
         ("", 400, "malformed-request"),
         ("[", 400, "malformed-request"),
@@ -591,7 +604,7 @@ async fn a_number_is_void_for_one_reason_and_stays_used() {
         service
             .metric("idmint_number_requests_total{outcome=\"voided\"}")
             .await,
-        2.0
+        3.0
     );
 }
 

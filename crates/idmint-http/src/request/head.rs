@@ -153,7 +153,7 @@ pub(crate) fn page_limit(query: &Query<'_>, default: usize) -> Result<usize, Pro
     }))
 }
 
-/// Checks that a URI has no query parameters, for routes that accept none.
+/// Checks that the URI of a GET request has no query parameters, for routes that accept none.
 ///
 /// # Errors
 /// Returns the errors of [`strict_query`].

@@ -16,9 +16,9 @@ use crate::answer::{
     negotiate,
 };
 use crate::request::{
-    Object, Query, bulk_of, idempotency_key, key_required, no_query, owner_of, page_limit,
-    paid_with, path_params, query_of, read_body, read_page, reserve_answer, strict_json,
-    strict_query, whole_number,
+    Object, Query, bulk_of, idempotency_key, key_required, owner_of, page_limit, paid_with,
+    path_params, query_of, read_body, read_page, reserve_answer, strict_json, strict_query,
+    whole_number,
 };
 use idmint_records::ledger::{
     COUNT_MAX, CloseRequest, ClosedSeries, FormChange, GivenNumbers, NUMBER_MAX, NumberForm,
@@ -273,14 +273,14 @@ pub(crate) async fn make_void(State(service): State<Arc<Service>>, request: Requ
     };
     let or_example = |problem: Problem| problem.or_example(example);
     negotiate(&parts.headers, &[MediaType::Json])?;
-    no_query(&parts.uri)?;
+    query_of(&parts.uri, &[]).map_err(or_example)?;
     let [series, number] = path_params(VOID_ROUTE, &parts.uri)?;
     let (series, number) = (SeriesName::from_text(&series)?, read_number("n", &number)?);
     if let NumberKind::Blocks { .. } = service.number_rules().kind(&series) {
         let detail = format!(
             "{series} is a series of blocks, which has gaps, so its numbers cannot be void"
         );
-        return Err(Problem::parameter("series", detail).example(EXAMPLE));
+        return Err(Problem::parameter("series", detail).example(LIST_EXAMPLE));
     }
     let body = read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?;
     media_type_of_body(&parts.headers, body.is_empty(), &[MediaType::Json])?;
@@ -331,7 +331,8 @@ fn voided(service: &Service, numbered: &Numbered<VoidedNumber>) -> Response<Body
 pub(crate) async fn close(State(service): State<Arc<Service>>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
     negotiate(&parts.headers, &[MediaType::Json])?;
-    no_query(&parts.uri)?;
+    let example = || format!("POST {}", parts.uri.path());
+    query_of(&parts.uri, &[]).map_err(|problem| problem.or_example(example))?;
     let [series] = path_params(CLOSE_ROUTE, &parts.uri)?;
     let series = SeriesName::from_text(&series)?;
     let detail = "a request to close a series must have no body";
@@ -363,8 +364,7 @@ pub(crate) async fn list_series(State(service): State<Arc<Service>>, request: Re
     negotiate(request.headers(), &[MediaType::Json])?;
     let query = query_of(request.uri(), &["after", "limit"])?;
     let after = query.get("after").map(SeriesName::from_text).transpose();
-    let after =
-        after.map_err(|error| Problem::from(error).or_example(|| LIST_EXAMPLE.to_owned()))?;
+    let after = after.map_err(|error| Problem::from(error).example(LIST_EXAMPLE))?;
     let limit = page_limit(&query, PAGE_LEN);
     let limit = limit.map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()))?;
     let among = permit_of(request.extensions())
@@ -391,7 +391,8 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) 
     negotiate(request.headers(), &[MediaType::Json])?;
     let query = query_of(request.uri(), &["after", "limit"])?;
     let [series] = path_params(ROUTE, request.uri())?;
-    let series = SeriesName::from_text(&series)?;
+    let series = SeriesName::from_text(&series)
+        .map_err(|error| Problem::from(error).example(LIST_EXAMPLE))?;
     let asked = list_query(&query);
     let (after, limit) = asked
         .map_err(|problem| problem.or_example(|| format!("GET /numbers/{series}?limit=100")))?;
