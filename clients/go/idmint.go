@@ -11,8 +11,8 @@
 //	texts, err := ids.Mint(ctx, 1000) // also Decode(ctx, "1573542478315782144") and Append(ctx, "aa77f99c", events)
 //	number, text, err := ids.Number(ctx, "acme-2026", "order-4711") // the same number for the same key
 //
-// Every call ends within Options.Timeout or with its context. An error is an *Error, and errors.Is tells ErrRefused, ErrUnavailable,
-// ErrBadResponse and ErrClosed apart.
+// Every call ends within Options.Timeout or with its context. An error is an *Error. errors.Is compares it with ErrRefused,
+// ErrUnavailable, ErrBadResponse and ErrClosed.
 //
 // Give several addresses to Append or Number only if they belong to one fleet. Other nodes share no ledgers and no numbers, so another
 // node would give the same number again.

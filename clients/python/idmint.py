@@ -117,9 +117,9 @@ class IdmintError(Exception):
 
 
 class Refused(IdmintError):
-    """The service would refuse the request again: change the request, the token or the configuration.
+    """The service would refuse the request again, so change the request, the token or the configuration.
 
-    Or the service failed with status 500, and outcome_unknown is True.
+    Also raised if the service failed with status 500. outcome_unknown is then True.
     """
 
 

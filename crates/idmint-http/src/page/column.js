@@ -14,7 +14,8 @@ const TEXT_LEN_MAX = 2000;
 /** The number of rows from which `surveyOf` finds the column with the ids. */
 const SAMPLE = 20;
 
-/** Decodes the rows of a column. In a table, takes the column with the most different ids unless `column.at` names one. Returns `column` with the decoded rows and the verdict. */
+// Decodes the rows of a column. In a table, takes the column with the most different ids unless `column.at` names one.
+// Returns `column` with the decoded rows and the verdict.
 export async function readColumn(into, column) {
   into.replaceChildren(h("p", { class: "note" }, "Reading …"), h("progress", { "aria-label": "Reading" }));
   say("Reading.");
@@ -31,7 +32,8 @@ export async function readColumn(into, column) {
   return { ...column, ...found, given: column.rows, at };
 }
 
-/** Decodes the first rows of a table. Returns the index of the column with the most different ids, or `null` if no cell is an id. A heading that is an id like those below it becomes a row. */
+// Decodes the first rows of a table. Returns the index of the column with the most different ids, or `null` if no cell is an id.
+// If the heading is an id of the same format as a cell below it, the heading becomes a row.
 async function surveyOf(table) {
   const { columns, head, rows } = table;
   const sample = [head ?? { cells: [] }, ...rows.slice(0, SAMPLE)];
@@ -77,7 +79,8 @@ async function readRows(given, { readAs }) {
   return { verdict, rows: marked(rows.map((answer, at) => rowOf(given[at], answer, verdict.format, readAs)), verdict.format) };
 }
 
-/** Returns a row of the table. If the format of the column is known, the row is read as an id of this format. `isOther` marks an id of another format. `pinned` is the format if the card would read the id otherwise. */
+// Returns a row of the table. If the format of the column is known, the row is read as an id of this format.
+// `isOther` marks an id of another format. `pinned` is the format if the card would otherwise read the id in another format.
 function rowOf({ line, text }, answer, format, readAs) {
   const read = answer.read_as ?? answer;
   const isId = read.format !== null;
@@ -93,7 +96,7 @@ function rowOf({ line, text }, answer, format, readAs) {
   return { line, text, pinned, key: isId ? `${read.format} ${read.canonical ?? text}` : text, isId, isOther, isDoubtful, problems, format: read.format, time: read.time, worker: worker?.value ?? null, label: worker?.label, sequence: sequence?.value ?? null };
 }
 
-/** Marks rows that repeat an earlier id or text, and rows whose time is earlier than the time of the previous id. A row can be both. */
+/** Marks rows that repeat an earlier id or text, and rows whose time is before that of the previous id. A row can be both. */
 function marked(rows, format) {
   const lines = new Map();
   let before = null;
@@ -149,10 +152,10 @@ const WHY = {
   no_better_than_chance: "no format of this service fits the rows better than random text",
 };
 
-/** The most lines that are listed. */
+/** The maximum number of lines, or of formats, that a list shows. */
 const LISTED_MAX = 5;
 
-/** The heading of a column with fewer rows names the lines of each format. */
+/** For fewer rows than this, the heading names the lines of each format. Otherwise it names the number of rows. */
 const FEW = 10;
 
 /** Returns the formats with their rows, where each row was read independently. The most frequent format comes first. */
@@ -166,7 +169,8 @@ function byFormat(rows) {
   return [...groups].sort(([, one], [, other]) => other.length - one.length);
 }
 
-/** `true` if the rows are ids of several formats. If the service found no format, more than a tenth of the rows must be clear by themselves. */
+// Returns `true` if the rows are ids of several formats. If the service found no format for the column, more than a tenth of
+// the rows must be ids without another likely reading.
 function areMixed({ verdict: { why }, rows }, groups) {
   const clear = rows.filter((row) => row.isId && !row.isDoubtful);
   return groups.length > 1 && (why === "mixed_formats" || (why === "no_format" && clear.length * 10 > rows.length));

@@ -9,7 +9,7 @@ import { counted, grouped } from "./words.js";
 /** The maximum length of a text that the service decodes as one id, in bytes. */
 const TEXT_LEN_MAX = 8192;
 
-/** The maximum length of a text in the field, in UTF-16 units. A longer text would make the field slow, so only a note is shown. */
+/** The maximum length of a text in the field, in UTF-16 units. A longer text would make the field slow, so a note is shown. */
 const FIELD_LEN_MAX = 20_000;
 
 /** A text that may be a day or the name of a format. */
@@ -65,7 +65,7 @@ async function open(from) {
   try {
     read(textOf(await from.arrayBuffer()), from.name);
   } catch (error) {
-    // A folder, a file that has disappeared, or one that is larger than a string can be.
+    // The file is a folder, has disappeared, or is larger than the longest string.
     document.getElementById("view").replaceChildren(problem({ title: "The file cannot be read", detail: error.message }));
   } finally {
     file.value = "";
@@ -136,7 +136,8 @@ async function readInto(into, text, pinned, name) {
   into.replaceChildren(h("section", { class: "card" }, h("h2", {}, why), h("p", {}, idText(text)), h("p", {}, `It has ${counted(text.length, "character")}. An id has at most ${grouped(TEXT_LEN_MAX)} bytes.`)));
 }
 
-/** Shows the table of many ids, or the card if there is only one, and no column beside it has ids. Returns `false`, and shows nothing, if none of the words is an id. */
+// Shows a table of many ids. If there is only one id, and no other column has ids, shows the card of this id.
+// Returns `false`, and shows nothing, if none of the words is an id.
 async function showMany(into, column) {
   const { readColumn, showColumn } = await import("./column.js");
   const found = await readColumn(into, column);

@@ -59,7 +59,8 @@ export function say(text) {
   document.getElementById("status").textContent = text;
 }
 
-/** Returns a button that copies a text, or the result of a function. `what` names the text for screen readers, and for everybody if `isNamed`. */
+// Returns a button that copies a text, or the result of a function. `what` names the text for screen readers. If `isNamed`,
+// the name is visible.
 export function copyButton(text, what, isNamed = false) {
   const button = h("button", { type: "button", class: isNamed ? "copy" : "small copy" }, "Copy", h("span", { class: isNamed ? false : "unseen" }, ` ${what}`));
   button.addEventListener("click", async () => {
@@ -97,7 +98,8 @@ export function save(name, text, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** Returns a table. The first cell of each row is the heading of the row. On phones, each cell shows its own heading, or the table scrolls if `isLong`. */
+// Returns a table. The first cell of each row is the heading of the row. On phones, each cell shows the heading of its column.
+// If `isLong`, the table scrolls instead.
 export function table(caption, headings, rows, isLong = false) {
   const cell = (content, at) => (at ? h("td", { "data-heading": headings[at] }, content) : h("th", { scope: "row" }, content));
   return h(

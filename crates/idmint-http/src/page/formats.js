@@ -101,7 +101,8 @@ function rules(format) {
   return words[format.rule];
 }
 
-/** Returns advice on how to store the ids of a format, for the database that the user chooses. The statements select the range that `use` received last, or the day of the example. */
+// Returns advice on how to store the ids of a format, for the database that the user chooses. The statements select the range
+// that `use` received last. Before the first call of `use`, they select the day of the example.
 function storage(format) {
   const names = [...new Set(format.storage.map((advice) => advice.database))];
   const select = h("select", { id: "database" }, names.map((name) => h("option", { value: name }, DATABASES[name] ?? name)));

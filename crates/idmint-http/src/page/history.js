@@ -27,7 +27,7 @@ export function onChange(show) {
   addEventListener("scrollend", () => history.replaceState({ ...history.state, y: scrollY }, ""));
 }
 
-/** Returns the current history entry: its key, the text in its state, and the element of its view. The element is empty at first. */
+/** Returns the current history entry: its key, the text in its state, and the element of its view, which is empty at first. */
 export function currentEntry() {
   if (!history.state?.key) history.replaceState({ ...history.state, key: `${Date.now()} ${Math.random()}` }, "");
   const { key, given, file, y = 0 } = history.state;

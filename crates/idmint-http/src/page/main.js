@@ -24,7 +24,8 @@ function unescaped(text) {
   }
 }
 
-/** Parses the fragment: `#/ID?format=…` decodes, `#mint/NAME` mints, `#formats/NAME/DAY` shows a format, `#numbers/NAME/FROM` a series. */
+// Parses the fragment: `#/ID?format=…` decodes, `#mint/NAME` mints, `#formats/NAME/DAY` shows a format, and `#numbers/NAME/FROM`
+// shows a series.
 function route({ given, file }) {
   const hash = location.hash.slice(1);
   if (hash.startsWith("/")) {

@@ -21,7 +21,8 @@ async function range(format, from, to) {
   return answer.json();
 }
 
-/** Shows the least and the greatest id of a span, and returns the answer of the service. Returns `null` after an error, or if another span was requested in the meantime. */
+// Shows the smallest and the greatest id of a time span, and returns the response of the service. Returns `null` after an
+// error, or if another span was requested in the meantime.
 async function show(into, format, from, to, what) {
   const waiting = h("p", { class: "note" }, "Asking …");
   into.replaceChildren(waiting);
@@ -56,7 +57,8 @@ export function rangeAround(format, time) {
   return h("section", { class: "ranges" }, h("h3", {}, "Ids of the same time"), h("p", { class: "actions" }, h("label", { for: "span" }, "All ids of this"), select, h("button", { type: "button", onclick: find }, "Show the range")), found);
 }
 
-/** Returns a form that shows the range of ids in a time span of the user's choice. `day` is the day in the address, if any. `onRange` receives each range that is shown. */
+// Returns a form that shows the range of ids in a time span of the user's choice. `day` is the day in the address, if any.
+// `onRange` receives each range that is shown.
 export function rangeForm(format, day, onRange) {
   const dayAgo = (days) => (Math.floor(Date.now() / SPANS.day) - days) * SPANS.day;
   const input = (id) => h("input", { id, type: "datetime-local", step: "1", required: true });

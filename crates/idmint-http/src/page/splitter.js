@@ -8,18 +8,19 @@ export function linesOf(text) {
   return lines;
 }
 
-/** Returns the lines of a text that are not blank, with their line numbers. If the text is a table, `table` has its columns and its rows of cells. */
+// Returns the lines of a text that are not blank, with their line numbers. If the text is a table, `table` has its columns and
+// its rows of cells.
 export function split(text) {
   const lines = linesOf(text);
   const rows = lines.flatMap((line, at) => (line.trim() ? [{ line: at + 1, text: line.trim() }] : []));
-  // Without its tabs, a row that begins or ends with an empty cell has too few cells.
+  // Trimming removes a tab next to an empty first or last cell. If no separator fits the trimmed rows, try the original lines.
   const separator = rows.length > 1 ? separatorOf(rows.map((row) => row.text)) ?? separatorOf(lines.filter((line) => line.trim())) : null;
   return { rows, table: separator && tableOf(lines.join("\n"), separator) };
 }
 
-/** Everything but the ASCII characters that ids and their names consist of, and invisible characters, which must not be lost. */
+/** Separates words, which consist of the ASCII characters of ids and names, and of invisible ones, which must not be lost. */
 const BETWEEN_WORDS = /[^\w!#$%&+\-./:=?@^~\p{Cf}]+/u;
-/** The same in JSON, where the letter of `\n` is no part of the next word. */
+/** Separates the words of JSON, where the `n` of `\n` does not belong to the next word. */
 const BETWEEN_JSON_WORDS = /(?:\\[nrt]|[^\w!#$%&+\-./:=?@^~\p{Cf}])+/u;
 const INSIDE_WORDS = /[=:/?&#.!]+/;
 const PUNCTUATION = new Set(".!?=:");
@@ -55,7 +56,8 @@ const SEPARATORS = ["\t", ";", "|", ",", "~", "^", "\u0001"];
 /** The maximum number of rows from which `separatorOf` finds the separator. */
 const SAMPLE = 50;
 
-/** Returns the separator that divides at least 80 % of the rows into as many cells as the first row, or `null`. JSON is not a table. */
+// Returns the separator that divides at least 80 % of the rows into as many cells as the first row, or `null`. JSON is not a
+// table.
 function separatorOf(rows) {
   if (/^\s*[[{]/.test(rows[0])) return null;
   const sample = rows.slice(0, SAMPLE).join("\n");
@@ -68,7 +70,8 @@ function separatorOf(rows) {
 /** The maximum number of columns. A text with more is not shown as a table. */
 const COLUMNS_MAX = 500;
 
-/** Returns the table with the names of its columns. `head` is the first row if it may be a heading, and is then not among the rows. Returns `null` if only one column has text, as in a list with a comma after each id. */
+// Returns the table with the names of its columns. `head` is the first row if it may be a heading, and is then not among the
+// rows. Returns `null` if only one column has text, as in a list with a comma after each id, or if there are too many columns.
 function tableOf(text, separator) {
   const rows = cellsOf(text, separator).filter((row) => row.cells.some((cell) => cell.trim()));
   const [head, ...body] = rows;
@@ -106,7 +109,8 @@ function cellsOf(text, separator) {
 
 const QUOTE = '"';
 
-/** Returns the end of the quoted cell whose first quote is at `first`. Returns -1 if the quote is an ordinary letter, because no other quote ends the cell. */
+// Returns the end of the quoted cell whose first quote is at `first`. Returns -1 if no other quote ends the cell, because the
+// first quote is then an ordinary character.
 function quotedEnd(text, first, separator) {
   let last = text.indexOf(QUOTE, first + 1);
   while (last >= 0 && text[last + 1] === QUOTE) last = text.indexOf(QUOTE, last + 2);
