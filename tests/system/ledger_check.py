@@ -52,7 +52,7 @@ def number(value):
         return "0"
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     digits = "".join(map(str, digits))
-    exponent += len(digits)  # The value is 0.DIGITS times ten to this.
+    exponent += len(digits)  # The value is 0.DIGITS times ten to the power of `exponent`.
     digits = digits.rstrip("0")
     if 0 < exponent <= 21:
         text = digits[:exponent].ljust(exponent, "0") + ("." + digits[exponent:] if len(digits) > exponent else "")

@@ -311,13 +311,13 @@ class Service:
         return answer.status, answer.read().decode()
 
     def decode(self, oracle, texts):
-        """Yields what the service reads from each text: the text, format, encoding, time and fields."""
+        """Decodes texts. Yields the text, format, encoding, time and fields of each, as the service returns them."""
         query = urllib.parse.urlencode({"format": oracle.format, "encoding": oracle.encoding})
         status, told = self.post(f"/decode?{query}", "".join(f"{text}\n" for text in texts))
         assert status == 200, told
         for line in told.splitlines():
             text, format, encoding, instant, *fields = line.split("\t")
-            # By chance, a random id may look as if it had the byte order of another library, which the service notes.
+            # A random id may look as if it had the byte order of another library. The service then adds a note.
             fields = [field for field in fields if not field.startswith("note=")]
             yield (text, format, encoding, nanos(instant) if instant != "-" else None, fields)
 

@@ -760,7 +760,7 @@ def weight(browser, url):
 
 
 def history(browser, url):
-    """Back, forward and reload show the same view; unknown fragments and a query show the start."""
+    """Checks that back, forward and reload show the same view, and that unknown fragments and queries show the start page."""
     with Visit(browser, url) as visit:
         start = lambda page: expect(page.get_by_role("heading", name="Examples")).to_be_visible()
         for hash_ in ["#constructor", "#__proto__", "#toString/x", "#nothing", "#decode", "?utm_source=x", "?utm_source=x&fbclid=1#"]:
@@ -854,7 +854,7 @@ def history(browser, url):
 
 
 def phone(browser, url):
-    """A phone of 390 pixels: the answer is above the fold, and a column scrolls inside itself."""
+    """Checks a phone of 390 pixels: the answer is visible without scrolling, and the table of a column scrolls by itself."""
     with Visit(browser, url, viewport={"width": 390, "height": 664}, is_mobile=True, has_touch=True) as visit:
         for text in [SNOWFLAKE, PAYMENT, "0190163d-8694-739b-aea5-966c26f8ad90"]:
             page = visit.open(f"#/{text}")
@@ -942,7 +942,7 @@ def behind_proxy(browser, url):
 
 
 def troubles(browser, url):
-    """A file that cannot be read, and a proxy that wants people to sign in."""
+    """Checks errors: a file that cannot be read, a proxy that redirects to a sign-in page, and a request that fails late."""
     with Visit(browser, url) as visit:
         page = visit.open()
         file = {"name": "ids.txt", "mimeType": "text/plain", "buffer": PAYMENT.encode()}
@@ -955,7 +955,7 @@ def troubles(browser, url):
         page.locator("#file").set_input_files(file)
         heading(page, "payment")
 
-        # An id of a format that begins in the year 0.
+        # Show an id of a format that begins in the year 0.
         early = lambda answer: answer.text().replace("2026-11-21T03:36:01.836Z", "0000-03-15T12:00:00.000Z")
         page.route("**/decode?*", lambda route: route.fulfill(response=(answer := route.fetch()), body=early(answer)))
         page = visit.open(f"#/{SNOWFLAKE}")
@@ -968,7 +968,8 @@ def troubles(browser, url):
         visit.paste(PAYMENT)
         expect(page.locator(".problem")).to_contain_text("sign in again")
     with Visit(browser, url, refusals=[503]) as visit:
-        # The description of a format fails late, when another format is chosen. It fails again when its format is chosen.
+        # The request for the description of a format fails after another format was chosen. It fails again when the user
+        # returns to the format.
         page = visit.open("#mint")
         chosen, button = page.get_by_label("Format", exact=True), page.get_by_role("button", name="Mint", exact=True)
         held = []

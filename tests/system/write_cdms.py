@@ -45,7 +45,7 @@ def printed(kind, text, reports, wrong):
 
 
 def message(kind, data_format, fault):
-    """A message of CCSDS 508.0."""
+    """Prints a message of CCSDS 508.0."""
     made, good = copy.deepcopy(template), report()
     tca = WRONG["tca"] if fault == "tca" else good["tca"]
     made.body.relative_metadata_data.tca = tca
@@ -62,7 +62,7 @@ def message(kind, data_format, fault):
 
 
 def table(kind, columns, names, fault):
-    """CSV with one to five messages, in any dialect."""
+    """Prints CSV with one to five messages, in a random dialect."""
     out = io.StringIO(newline="")
     end = chance.choice(["\n", "\r\n"])
     quoting = chance.choice([csv.QUOTE_ALL, csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC])
@@ -84,7 +84,7 @@ def table(kind, columns, names, fault):
 
 
 def rows(fault):
-    """JSON of space-track.org with one to five rows, with or without its envelope."""
+    """Prints JSON of space-track.org with one to five rows, with or without its envelope."""
     names = chance.choice([
         ["SAT_1_ID", "SAT_2_ID"], ["SAT1_OBJECT_DESIGNATOR", "SAT2_OBJECT_DESIGNATOR"], ["SAT1_ID", "SAT2_ID"],
         ["OBJECT1_OBJECT_DESIGNATOR", "OBJECT2_OBJECT_DESIGNATOR"],

@@ -221,29 +221,29 @@ def filter_failure(context, failure, case, response):
 
 
 def is_column(case, response):
-    """`column=true` gives an object instead of an array. The schema omits it, because many languages have no type for both."""
+    """Returns True for the object that `column=true` gives. The schema omits it, because many languages lack a type for both."""
     is_asked = str((case.query or {}).get("column")).lower() == "true"
     return is_asked and response.status_code == 200 and set(response.json()) == {"column", "rows"}
 
 
 def is_ledger_of_another_address(problem, case):
-    """No schema can require that the ledger in the body is the one in the path."""
+    """Returns True if the body names another ledger than the path. No schema can compare the two."""
     is_told = problem["type"] == "/problems/invalid-event" and problem.get("reason") == "ledger"
     return is_told and case.body.get("ledger", "") != case.path_parameters.get("ledger")
 
 
 def is_field_of_another_format(problem, case):
-    """The fields of an id and their bounds depend on the format."""
+    """Returns True if a field does not fit the format. The fields of an id and their bounds depend on the format."""
     return problem["type"] == "/problems/invalid-parameter" and case.operation.path.startswith("/encode")
 
 
 def is_whole_float(problem, body):
-    """In a schema, 3.0 is an integer. The service accepts only integers that are written as digits."""
+    """Returns True for an integer such as 3.0. A schema accepts it, but the service accepts only integers written as digits."""
     return problem.get("reason") in ("json_value", "report_form", "wrong_type") and has_float(body)
 
 
 def is_without_key(problem, case):
-    """A key is required or not depending on the format, and on whether a first event has a time."""
+    """Returns True if a required key is missing. The need depends on the format, and on whether a first event has a time."""
     return problem["type"] == "/problems/idempotency-key-required" and "Idempotency-Key" not in case.headers
 
 
@@ -254,17 +254,17 @@ def has_float(value):
 
 
 def is_body_of_another_rule(problem, case):
-    """The path for minting is described for minting by count. Formats of reports and of events have other rules."""
+    """Returns True for a format of reports or of events. The schema of the path describes only minting by count."""
     return (case.path_parameters or {}).get("format") in ("conjunction", "evently")
 
 
 def is_text_without_message(problem, case):
-    """In a schema, any text may be a message. Only a grouped format accepts messages."""
+    """Returns True if a text is not a message, or the format accepts none. A schema cannot express this."""
     refused = ("/problems/invalid-report", "/problems/unsupported-media-type", "/problems/malformed-request")
     return case.media_type in MESSAGE and problem["type"] in refused
 
 
 def is_return_of_nothing(problem, case):
-    """Whether one of these parameters is allowed depends on the format, and on the kind of JSON in the body."""
+    """Returns True for a parameter that is not allowed here. This depends on the format, and on the kind of JSON in the body."""
     asked = {"return", "noted", "partial", "import"} & (case.query or {}).keys()
     return bool(asked) and problem.get("reason") in ("return", "partial", "noted", "unknown_parameter")

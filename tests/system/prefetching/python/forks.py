@@ -41,7 +41,7 @@ def take(ids):
 
 
 def connect():
-    """Performs one TLS handshake after another. OpenSSL has most of its locks during a handshake."""
+    """Performs one TLS handshake after another. A thread takes most locks of OpenSSL during a handshake."""
     while not ended.is_set():
         with Ids(secured, "uuid4", prefetch_count=1, ca_file=ca_file) as ids:
             try:
@@ -77,7 +77,10 @@ def finish(child):
 
 
 def assert_no_child_waits_for_openssl():
-    """A fork waits while a thread calls OpenSSL. A fork that Python does not notice cannot wait, but its child has a lock that is free."""
+    """Checks that a fork waits while a thread calls OpenSSL.
+
+    If Python does not notice a fork, this fork cannot wait, but its child gets a new lock.
+    """
     entered, left = threading.Event(), []
 
     def call_openssl():
@@ -123,7 +126,7 @@ def by_pool():
 
 
 def by_gunicorn():
-    """Each worker answers one request."""
+    """Yields the texts of gunicorn workers. Each worker handles one request and then ends."""
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w+") as log:
         path = f"{folder}/socket"
         arguments = ["--preload", "--workers", "8", "--max-requests", "1", "--bind", f"unix:{path}", "--worker-tmp-dir", folder]
@@ -147,7 +150,7 @@ def by_gunicorn():
                 try:
                     worker, *texts = connection.getresponse().read().decode().split()
                 except http.client.RemoteDisconnected:
-                    # The worker has ended. If it crashed, the log says so.
+                    # The worker has ended. If it crashed, the log contains the signal.
                     continue
                 finally:
                     connection.close()

@@ -8,7 +8,7 @@ from django.db.migrations.writer import MigrationWriter
 settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}})
 django.setup()
 
-import recipe  # noqa: E402 - models are made after the settings
+import recipe  # noqa: E402 - Django can define models only after its settings.
 
 with connection.schema_editor() as editor:
     editor.create_model(recipe.Order)
