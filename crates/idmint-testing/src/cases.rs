@@ -1,9 +1,8 @@
 //! The test vectors of the built-in formats in a common form. The vector files themselves use
 //! different names.
 //!
-//! Two encodings of conjunctions are left out, because idmint has no such encoding. One is
-//! `sqids_az20`, which encodes three numbers in one text. The other is the `hex_padded` of
-//! `v1_doc14`, which has the 16 digits of 64 bits, although the layout has 65 bits.
+//! `sqids_az20` of conjunctions is left out, because it encodes three numbers in one text, and
+//! idmint has no such encoding.
 //!
 //! The ids of Evently's chains of events are included, but not the data from which they are
 //! computed. That data is needed only to verify chains.
@@ -216,12 +215,7 @@ fn conjunction(row: &Value) -> Valid {
     let fields = &row["fields"];
     let format = format_of("conjunction", row, &Value::Null);
     let mut texts = encodings(row, &[("short", "hashids")]);
-    let is_ours = |encoding: &str| match encoding {
-        "sqids_az20" => false,
-        "hex_padded" => format != "conjunction-v1-doc14",
-        _ => true,
-    };
-    texts.retain(|(encoding, _)| is_ours(encoding));
+    texts.retain(|(encoding, _)| encoding != "sqids_az20");
     if format == "conjunction" {
         let named = vec![
             ("time", number(&fields["tca_unix_s"])),
