@@ -297,3 +297,27 @@ fn what_is_no_csv_or_has_no_such_column_is_refused() {
     ]))
     .assert(74, &["/nonexistent"]);
 }
+
+#[test]
+fn a_row_is_noted_as_rounded_only_if_more_rows_look_rounded_than_by_chance() {
+    let home = Home::new();
+    let path = home.path("twitter.csv");
+    let path = path.to_str().unwrap();
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = u64::try_from(since_1970.as_millis()).unwrap() - 1_288_834_974_657;
+    let exact = (1..=300).map(|at| ((now - at * 7_919) << 22) | ((at % 3) << 12) | (at % 7));
+    let exact: Vec<u64> = exact.collect();
+    #[allow(clippy::cast_precision_loss, reason = "digits are lost on purpose")]
+    let rounded = exact.iter().map(|id| (*id as f64).to_string());
+    let rounded: Vec<String> = rounded.collect();
+    for (rounded_rows, noted) in [(1, 0..=0), (150, 130..=150)] {
+        let mut ids: Vec<_> = exact.iter().map(u64::to_string).collect();
+        ids[..rounded_rows].clone_from_slice(&rounded[..rounded_rows]);
+        fs::write(path, format!("id\n{}\n", ids.join("\n"))).unwrap();
+        let read = run(idmint(&["decode", "--csv", "--column", "id", path]));
+        read.assert(0, &[]);
+        assert!(read.out.contains(",twitter,"), "{}", read.out);
+        let count = read.out.matches("looks rounded").count();
+        assert!(noted.contains(&count), "{count} notes, not {noted:?}");
+    }
+}

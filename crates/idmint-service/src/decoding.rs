@@ -11,7 +11,7 @@ use idmint_core::id::{
 use idmint_core::time::UnixNanos;
 use idmint_records::ledger::NumberRules;
 use idmint_wire::{
-    AnswerParts, BriefReading, DecodeAnswer, EncodeAnswer, InspectAnswer, KnownDomains,
+    AnswerParts, BriefReading, ColumnIds, DecodeAnswer, EncodeAnswer, InspectAnswer, KnownDomains,
 };
 
 /// A decoder of ids and of numbers such as `INV-00042`. It knows the domains hashed in SIQ ids.
@@ -210,20 +210,18 @@ impl DecodingAt<'_> {
     }
 
     /// Returns the most likely reading of a text in a column of ids. If the format and the encoding
-    /// of the column are known, pass their names as `ids_of`. The result then also contains the
+    /// of the column are known, pass them as `ids_of`. The result then also contains the
     /// reading of the text as an id of this format.
     pub fn best_in_column<'a>(
         &'a self,
         text: &'a str,
         filter: DecodeFilter<'_>,
-        ids_of: Option<(&str, &str)>,
+        ids_of: Option<ColumnIds<'_>>,
     ) -> BriefReading<'a> {
         let own = self.best(text, filter);
         match ids_of {
             None => own,
-            Some((format, encoding)) => {
-                own.in_column(format, encoding, &self.decoder, filter, self.parts)
-            }
+            Some(ids) => own.in_column(ids, &self.decoder, filter, self.parts),
         }
     }
 

@@ -14,8 +14,8 @@ mod report;
 mod storage;
 
 pub use decode::{
-    AnswerParts, BriefReading, DECODED_LEN_MAX, DecodeAnswer, EncodeAnswer, FieldReading,
-    KnownDomains, Label, MatchReading, RejectedFormat, RowReading, Style, ruler,
+    AnswerParts, BriefReading, ColumnIds, DECODED_LEN_MAX, DecodeAnswer, EncodeAnswer,
+    FieldReading, KnownDomains, Label, MatchReading, RejectedFormat, RowReading, Style, ruler,
 };
 pub use formats::{
     EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatBrief, FormatInfo, OddsInfo,

@@ -10,7 +10,7 @@ use crate::cli::exit::Failure;
 use crate::cli::print::print_note;
 use idmint_core::id::{DecodeFilter, FieldKind, IdColumn, Liberty};
 use idmint_service::DecodingAt;
-use idmint_wire::{BriefReading, MatchReading, RowReading};
+use idmint_wire::{BriefReading, ColumnIds, MatchReading, RowReading};
 
 /// The names of the added columns.
 const ADDED: [&str; 5] = ["format", "time", "worker", "ambiguous", "note"];
@@ -141,10 +141,10 @@ impl CsvDecoding<'_> {
         Ok(counts)
     }
 
-    /// Returns the names of the format and the encoding of the id column, which are determined from
-    /// the first rows. Returns `None` if the format is unknown. Prints warnings about the column,
-    /// for example that its numbers have lost their last digits.
-    fn format_of_rows(&self, rows: &[ByteRecord], index: usize) -> Option<(&str, &str)> {
+    /// Returns the format of the id column, which is determined from the first rows. Returns `None`
+    /// if the format is unknown. Prints warnings about the column, for example that its numbers
+    /// have lost their last digits.
+    fn format_of_rows(&self, rows: &[ByteRecord], index: usize) -> Option<ColumnIds<'_>> {
         let mut column = IdColumn::default();
         for row in rows {
             let text = String::from_utf8_lossy(&row[index]);
@@ -155,20 +155,24 @@ impl CsvDecoding<'_> {
             print_note(format_args!("warning: {}", note.detail));
         }
         let (format, encoding) = verdict.format_of_rows()?;
-        Some((&format.name, encoding.name()))
+        Some(ColumnIds {
+            format: &format.name,
+            encoding: encoding.name(),
+            may_lack_digits: column.may_lack_digits(),
+        })
     }
 
     fn write_row(
         &self,
         row: &mut ByteRecord,
         index: usize,
-        ids_of: Option<(&str, &str)>,
+        ids_of: Option<ColumnIds<'_>>,
         counts: &mut Counts,
         writer: &mut Writer<impl Write>,
     ) -> Result<(), CsvError> {
         let text = String::from_utf8_lossy(&row[index]).into_owned();
         let reading = self.decoding.best_in_column(&text, self.filter, ids_of);
-        let format = ids_of.map(|(format, _)| format);
+        let format = ids_of.map(|ids| ids.format);
         counts.read += 1;
         let is_id = add_fields(row, &reading, format);
         counts.unmatched += u64::from(!is_id && !self.decoding.is_number(&text, self.filter));

@@ -22,7 +22,7 @@ use idmint_core::id::{DecodeFilter, Fingerprint, Liberty};
 use idmint_core::time::UnixNanos;
 use idmint_service::{BudgetOwner, BulkPass, DecodingAt, MemoryReservation, PeerBulk, Service};
 use idmint_storage::thread_time;
-use idmint_wire::{Style, ruler};
+use idmint_wire::{ColumnIds, Style, ruler};
 
 /// The maximum length of a body, in bytes.
 const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
@@ -286,7 +286,7 @@ impl Form {
         text: &str,
         tried: &Tried,
         decoding: &DecodingAt<'_>,
-        ids_of: Option<(&str, &str)>,
+        ids_of: Option<ColumnIds<'_>>,
     ) {
         let filter = tried.filter();
         match self.detail {
@@ -457,11 +457,14 @@ impl Draft {
             self.form.write_verdict(&mut out, &column.verdict);
         }
         self.is_begun = true;
-        let ids_of = self
-            .column
-            .as_ref()
-            .and_then(|column| column.ids_of.as_ref())
-            .map(|(format, encoding)| (format.as_str(), encoding.as_str()));
+        let ids_of = self.column.as_ref().and_then(|column| {
+            let (format, encoding) = column.ids_of.as_ref()?;
+            Some(ColumnIds {
+                format,
+                encoding,
+                may_lack_digits: column.may_lack_digits,
+            })
+        });
         for number in 1..=PIECE_TEXTS_MAX {
             let Some(text) = self.input.next() else {
                 let tail = self.form.tail(self.written, self.column.is_some());

@@ -82,6 +82,8 @@ pub(super) struct JudgedColumn {
     /// The names of the column's format and encoding. All rows are read as ids of this format.
     /// `None` if the format is unknown.
     pub(super) ids_of: Option<(String, String)>,
+    /// [`IdColumn::may_lack_digits`] of the column.
+    pub(super) may_lack_digits: bool,
 }
 
 /// A column that is being read.
@@ -160,6 +162,7 @@ impl Inspection {
         let ids_of = decoding.judge(&self.column, filter).format_of_rows();
         JudgedColumn {
             ids_of: ids_of.map(|(format, encoding)| (format.name.clone(), encoding.name().into())),
+            may_lack_digits: self.column.may_lack_digits(),
             verdict: json_bytes(&decoding.verdict(&self.column, duplicates, filter)),
         }
     }

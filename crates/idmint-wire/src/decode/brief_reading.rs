@@ -6,7 +6,7 @@ use super::answer_parts::AnswerParts;
 use super::decode_answer::write_notes;
 use super::json_text::JsonText;
 use super::match_reading::MatchReading;
-use idmint_core::id::{DecodeFilter, DecoderAt, Liberty, Match, Note};
+use idmint_core::id::{DecodeFilter, DecoderAt, Liberty, Match, Note, NoteKind};
 
 /// The most likely reading of a text, in short form. It borrows its data and is written without a
 /// copy.
@@ -42,8 +42,20 @@ pub struct BriefReading<'a> {
     in_column: Option<RowReading<'a>>,
 }
 
-/// The result of reading a text as an id of its column's format. A column is a list of texts with
-/// the same format.
+/// The format of a column's ids, as far as the reading of each row needs it.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnIds<'a> {
+    /// The name of the format.
+    pub format: &'a str,
+    /// The name of the encoding.
+    pub encoding: &'a str,
+    /// [`IdColumn::may_lack_digits`](idmint_core::id::IdColumn::may_lack_digits). If `false`, an id
+    /// of the column gets no note that its digits are lost.
+    pub may_lack_digits: bool,
+}
+
+/// The result of reading a text as an id of the format of its column. A column is a list of texts
+/// with the same format.
 #[derive(Debug)]
 pub enum RowReading<'a> {
     /// The most likely reading of the text alone, [`BriefReading::own`], is already an id of the
@@ -115,22 +127,23 @@ impl<'a> BriefReading<'a> {
         }
     }
 
-    /// Adds the reading of the text as an id of `format`, the format of the text's column.
-    /// `encoding` is the encoding of the column's ids. [`row`](BriefReading::row) then returns that
-    /// reading.
+    /// Adds the reading of the text as an id of the format of the column (list of texts) that
+    /// contains the text. [`row`](BriefReading::row) then returns that reading.
     ///
     /// A word or an everyday number is not read as an id, unless the filter names a format or an
     /// encoding. A reading in an encoding other than the column's counts only if it is more likely
     /// than a random text.
     #[must_use]
     pub fn in_column(
-        self,
-        format: &str,
-        encoding: &str,
+        mut self,
+        ids: ColumnIds<'_>,
         decoder: &DecoderAt<'a>,
         filter: DecodeFilter<'_>,
         known: &'a AnswerParts,
     ) -> BriefReading<'a> {
+        let ColumnIds {
+            format, encoding, ..
+        } = ids;
         let is_id = |found: &Match<'_>| {
             let is_likely = filter.is_pinned() || !found.is_unlikely();
             let has_encoding = found.encoding().name() == encoding;
@@ -161,10 +174,11 @@ impl<'a> BriefReading<'a> {
                     RowReading::As(Box::new(MatchReading::new(best, text, known)))
                 })
         };
-        BriefReading {
-            in_column: Some(row),
-            ..self
+        if !ids.may_lack_digits && !matches!(row, RowReading::Other) {
+            self.notes.retain(|note| note.kind != NoteKind::DigitsLost);
         }
+        self.in_column = Some(row);
+        self
     }
 
     /// Returns the result of reading the text as an id of its column's format. Returns `None` if
@@ -375,8 +389,11 @@ mod tests {
         // sequence 100 in the first millisecond of 2026.
         let row = |encoding| {
             BriefReading::new("143503fe00067064", &decoder, filter, &known).in_column(
-                "snowflake",
-                encoding,
+                ColumnIds {
+                    format: "snowflake",
+                    encoding,
+                    may_lack_digits: false,
+                },
                 &decoder,
                 filter,
                 &known,
@@ -432,8 +449,11 @@ mod tests {
             assert_eq!(format.name, name);
             let row = |text| {
                 BriefReading::new(text, &decoder_at, filter, &known).in_column(
-                    name,
-                    encoding.name(),
+                    ColumnIds {
+                        format: name,
+                        encoding: encoding.name(),
+                        may_lack_digits: false,
+                    },
                     &decoder_at,
                     filter,
                     &known,

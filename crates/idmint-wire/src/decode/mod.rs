@@ -13,7 +13,7 @@ mod style;
 mod written_ids;
 
 pub use answer_parts::{AnswerParts, KnownDomains};
-pub use brief_reading::{BriefReading, RowReading};
+pub use brief_reading::{BriefReading, ColumnIds, RowReading};
 pub use decode_answer::{DECODED_LEN_MAX, DecodeAnswer, RejectedFormat};
 pub use encode_answer::EncodeAnswer;
 pub use match_reading::{FieldReading, Label, MatchReading};

@@ -171,6 +171,12 @@ impl IdColumn {
         note.into_iter().collect()
     }
 
+    /// `true` if at least one large number in 16 looks rounded, so that single rows may have lost
+    /// digits. At most one intact Snowflake id in 128 looks rounded by chance.
+    pub fn may_lack_digits(&self) -> bool {
+        self.rounded * 16 >= self.large
+    }
+
     /// Returns the line number of the first line in the column that is not blank.
     pub(super) fn first_line(&self) -> Option<u64> {
         self.first_lines.first().copied()
