@@ -1,7 +1,8 @@
 //! The command `idmint token`, which makes tokens for the callers of a service.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use super::settings::Settings;
 use crate::server::Catalog;
 use idmint_core::id::FormatAlias;
 use idmint_core::time::{Clock, UnixTime};
-use idmint_http::{Scope, TokenEntry, TokenText};
+use idmint_http::{Scope, TokenEntry, TokenText, Tokens};
 
 /// Make tokens for the callers of a service.
 #[derive(Debug, Subcommand)]
@@ -50,8 +51,9 @@ impl Token {
     /// Prints the token.
     ///
     /// Returns exit code 64 if a format is unknown, a service would refuse the entry or `--expires`
-    /// has passed, 74 if the system has no randomness or if the token or its entry cannot be
-    /// written, and 78 if the configuration is invalid.
+    /// has passed, 65 if a service would refuse the file with the entry, 74 if the system has no
+    /// randomness or if the token or its entry cannot be written, and 78 if the configuration is
+    /// invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
         let Token::New {
             name,
@@ -92,7 +94,7 @@ impl Token {
         let entry = entry.to_toml();
         match &file {
             Some(path) => {
-                add(path, &entry)?;
+                add(path, &entry, &known)?;
                 print(&format!("{}\n", token.text()))
             }
             None => print(&format!("{}\n\n{entry}", token.text())),
@@ -114,23 +116,40 @@ fn check_formats(names: &[String], known: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// Appends an entry to a file of tokens. If the file is new, other users get no access to it.
+/// Appends an entry to a file of tokens. If the file is new, other users get no access to it. If a
+/// service would refuse the result, because the file is another one for example, writes nothing and
+/// returns exit code 65. `formats` are the known formats.
 #[expect(
     clippy::disallowed_methods,
     reason = "the command says that it writes this file"
 )]
-fn add(path: &Path, entry: &str) -> Result<(), Failure> {
+fn add(path: &Path, entry: &str, formats: &[String]) -> Result<(), Failure> {
+    let name = format!("--file {}", path.display());
+    let refused = |error: &dyn fmt::Display| {
+        Failure::damaged(format!(
+            "{name} is unchanged, because a service would refuse it with the new token: {error}; use --config FILE for configured formats"
+        ))
+    };
+    let old = match path.is_file() {
+        true => fs::read_to_string(path),
+        false => Ok(String::new()),
+    };
+    let old = match old {
+        Err(error) if error.kind() == ErrorKind::InvalidData => return Err(refused(&error)),
+        read => read.map_err(|error| Failure::io(&name, error))?,
+    };
+    let gap = if old.is_empty() { "" } else { "\n" };
+    let added = format!("{gap}{entry}");
+    Tokens::parse(&format!("{old}{added}"), path, formats).map_err(|error| refused(&error))?;
     let append = || {
         let mut file = OpenOptions::new()
             .append(true)
             .create(true)
             .mode(0o600)
             .open(path)?;
-        let gap = if file.metadata()?.len() > 0 { "\n" } else { "" };
-        file.write_all(format!("{gap}{entry}").as_bytes())?;
+        file.write_all(added.as_bytes())?;
         file.sync_all()
     };
-    let name = format!("--file {}", path.display());
     append().map_err(|error: io::Error| Failure::io(name, error))
 }
 

@@ -413,3 +413,26 @@ fn check_names_the_tokens_to_which_their_confinement_refuses_something() {
         checked.out
     );
 }
+
+#[test]
+fn a_token_is_added_only_to_a_file_of_tokens() {
+    let home = Home::new();
+    let path = home.path("idmint.toml");
+    for before in ["http.listen = '127.0.0.1:0'\n", "garbage", "# no token\n"] {
+        fs::write(&path, before).unwrap();
+        let file = path.to_str().unwrap();
+        let args = [
+            "token", "new", "--name", "a", "--scopes", "mint", "--file", file,
+        ];
+        let made = run(idmint(&args));
+        if before.starts_with('#') {
+            made.assert(0, &[]);
+            continue;
+        }
+        made.assert(65, &["--file", "idmint.toml: line "]);
+        assert_eq!(
+            (made.out.as_str(), before),
+            ("", &*fs::read_to_string(&path).unwrap())
+        );
+    }
+}

@@ -192,11 +192,12 @@ impl Tokens {
         Tokens::parse(&text, path, formats)
     }
 
-    pub(super) fn parse(
-        text: &str,
-        path: &Path,
-        formats: &[String],
-    ) -> Result<Tokens, TokensError> {
+    /// Parses the text of a token file. `path` is named in errors, and `formats` are the formats of
+    /// the service.
+    ///
+    /// # Errors
+    /// Returns [`TokensError`], which names the file, the token, the value and the bound.
+    pub fn parse(text: &str, path: &Path, formats: &[String]) -> Result<Tokens, TokensError> {
         let file = path.display();
         let malformed = |error: toml::de::Error| {
             let before = error
