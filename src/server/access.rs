@@ -105,8 +105,14 @@ impl Access {
 
     /// Reads the token and TLS files again, at the same paths as before. If `config` is given,
     /// takes the scopes of client certificates from it, and nothing else. If a file is invalid, or
-    /// the scopes do not fit the running settings, the previous content stays in force.
-    pub(super) fn read_again(&mut self, config: Option<&Config>, service: &Service) {
+    /// the scopes do not fit the running settings, the previous content stays in force. Returns the
+    /// settings whose previous content was kept for this reason.
+    pub(super) fn read_again(
+        &mut self,
+        config: Option<&Config>,
+        service: &Service,
+    ) -> Vec<&'static str> {
+        let mut kept = Vec::new();
         if let Some(config) = config {
             let mut tls_config = self.tls_config.clone();
             tls_config
@@ -116,10 +122,13 @@ impl Access {
                 Ok(()) => self.tls_config = tls_config,
                 // Without this check, removing `client_ca` and `client_scopes` from the file would
                 // refuse all client certificates until a restart.
-                Err((_, problem)) => error!(
-                    "SIGHUP: http.tls.client_scopes stays unchanged until a restart, because the running \
-                     http.tls.client_ca does not fit: {problem}"
-                ),
+                Err((_, problem)) => {
+                    kept.push("http.tls.client_scopes");
+                    error!(
+                        "SIGHUP: http.tls.client_scopes stays unchanged until a restart, because the running \
+                         http.tls.client_ca does not fit: {problem}"
+                    );
+                }
             }
         }
         if let (Some(guard), Some(path)) = (&self.guard, &self.tokens) {
@@ -134,10 +143,13 @@ impl Access {
                     service.set_expiries("http.tokens", tokens.expiries().to_vec());
                     guard.accept_tokens(tokens);
                 }
-                Err(error) => error!(
-                    "the tokens cannot be reloaded, so the earlier ones stay valid: {}",
-                    WithCauses(&error)
-                ),
+                Err(error) => {
+                    kept.push("http.tokens");
+                    error!(
+                        "the tokens cannot be reloaded, so the earlier ones stay valid: {}",
+                        WithCauses(&error)
+                    );
+                }
             }
         }
         if let Some(tls) = &self.tls {
@@ -146,12 +158,16 @@ impl Access {
                     service.set_expiries("http.tls", files.expiries.clone());
                     self.speak(tls, files);
                 }),
-                Err(error) => error!(
-                    "the certificates cannot be reloaded, so the earlier ones stay in use: {}",
-                    WithCauses(&error)
-                ),
+                Err(error) => {
+                    kept.push("http.tls");
+                    error!(
+                        "the certificates cannot be reloaded, so the earlier ones stay in use: {}",
+                        WithCauses(&error)
+                    );
+                }
             }
         }
+        kept
     }
 
     fn speak(&self, tls: &Tls, files: TlsFiles) {

@@ -28,7 +28,7 @@ impl Reload {
             return error!("SIGHUP: nothing is reloaded: {}", WithCauses(&error));
         }
         let config = read_object_rules(&self.service, read);
-        self.access.read_again(config.as_ref(), &self.service);
+        let kept = self.access.read_again(config.as_ref(), &self.service);
         read_etcd_expiries(&self.service, self.etcd.as_ref());
         warn_of_expiries(&self.service);
         if let Some(audit) = &self.audit {
@@ -37,6 +37,7 @@ impl Reload {
                 configuration: config.is_some(),
                 tokens: guard.as_ref().and_then(|guard| guard.tokens()),
                 certificates: guard.as_ref().and_then(|guard| guard.certificates()),
+                kept,
             });
         }
     }
@@ -44,6 +45,7 @@ impl Reload {
 
 fn announce(audit: &Audit) -> Result<(), AuditError> {
     audit.reopen()?;
+    info!("SIGHUP: log.audit was reopened");
     audit.tell(&Act::Reload)
 }
 
@@ -61,7 +63,8 @@ fn read_object_rules(
             info!(
                 catalogs,
                 designators,
-                "SIGHUP: reloading conjunction.catalogs, conjunction.designators, tokens and certificates, but nothing else"
+                "SIGHUP: reloading conjunction.catalogs, conjunction.designators, tokens, certificates and http.tls.client_scopes, \
+                 but nothing else"
             );
             Some(config)
         }

@@ -364,3 +364,36 @@ fn a_trail_that_cannot_be_written_lets_nothing_begin() {
     let missing = home.path("missing/audit").display().to_string();
     serve(&missing).assert(74, &[&missing]);
 }
+
+#[test]
+fn a_reload_of_an_invalid_file_is_recorded() {
+    let home = Home::new();
+    let (trail, tokens) = (home.path("audit.ndjson"), home.path("tokens.toml"));
+    token_in(&tokens);
+    let service = start(
+        &home,
+        &trail,
+        &format!("http.tokens = '{}'", tokens.display()),
+    );
+    let good = fs::read(&tokens).unwrap();
+    for (content, kept) in [(&b"broken"[..], &["http.tokens"][..]), (&good, &[])] {
+        fs::write(&tokens, content).unwrap();
+        let before = lines(&trail).len();
+        service.send(Signal::HUP);
+        let line = until("the reload is recorded", || {
+            lines(&trail).get(before + 1).cloned()
+        });
+        assert_eq!(line["act"], "reloaded", "{line}");
+        assert_eq!(
+            (&line["tokens"], &line["kept"]),
+            (&1.into(), &kept.into()),
+            "{line}"
+        );
+    }
+    for said in [
+        "certificates and http.tls.client_scopes",
+        "log.audit was reopened",
+    ] {
+        service.log_once_it_says(said);
+    }
+}

@@ -57,6 +57,9 @@ pub(in crate::server) enum Act {
         tokens: Option<usize>,
         /// The number of certificate names, if certificates are accepted.
         certificates: Option<usize>,
+        /// The settings whose files or values were invalid, so that the previous content stays in
+        /// use. Empty if everything was reloaded.
+        kept: Vec<&'static str>,
     },
     /// The records of the node are about to be copied.
     Backup {
