@@ -4,8 +4,9 @@
 //! renamed and the folder is synced. Without the sync of the folder, a power loss could bring back
 //! the old file, or leave no file at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Replaces the content of an existing file. The new content is durable when this function returns.
@@ -22,8 +23,8 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     swap_in(&path, bytes, |file| file.set_permissions(permissions))
 }
 
-/// Writes a file, which need not exist yet. Its content is durable when this function returns. The
-/// folder must exist.
+/// Writes a file, which need not exist yet and which only this user can access afterwards. Its
+/// content is durable when this function returns. The folder must exist.
 ///
 /// # Errors
 /// Returns the errors of [`replace_file`].
@@ -43,7 +44,12 @@ fn swap_in(
     // container, the process id is often the same at each start, usually 1.
     let _ = fs::remove_file(&unfinished);
     let written = (|| {
-        let mut file = File::create_new(&unfinished)?;
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&unfinished)?;
         prepare(&file)?;
         file.write_all(bytes)?;
         file.sync_all()?;
@@ -63,7 +69,7 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     use super::*;
 
@@ -101,6 +107,15 @@ mod tests {
                 .expect("it is there")
                 .is_symlink()
         );
+    }
+
+    #[test]
+    fn a_new_file_is_closed_to_other_users() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("mark");
+        put_file(&path, b"new").expect("the folder is writable");
+        let mode = fs::metadata(&path).expect("it is there").mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
