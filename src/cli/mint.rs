@@ -82,10 +82,11 @@ impl Mint {
     /// Mints the requested ids, at a service or without one, and prints them.
     ///
     /// # Errors
-    /// Returns exit code 1 if the service refuses the request, and 69 if it is unreachable. Without
-    /// a service, returns 64 if the format or encoding is unknown or an option does not apply, 65
-    /// if the report has no id, and 69 if the format cannot express the time of the clock. In both
-    /// cases, returns 74 if the output fails, and 78 if the configuration is invalid.
+    /// Returns exit code 1 if the service refuses the request, 69 if it is unreachable, and 75 if
+    /// it is busy. Without a service, returns 64 if the format or encoding is unknown or an option
+    /// does not apply, 65 if the report has no id, and 69 if the format cannot express the time of
+    /// the clock. In both cases, returns 74 if the output fails, and 78 if the configuration is
+    /// invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
         if self.offline {
             return self.mint_random();

@@ -139,8 +139,8 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
 /// Sends one request to a service, without retries.
 ///
 /// # Errors
-/// Returns exit code 1 if the service refuses the request. Returns 69 if the service is unreachable
-/// or the response does not come from idmint.
+/// Returns exit code 1 if the service refuses the request, and 75 if it is busy. Returns 69 if the
+/// service is unreachable or the response does not come from idmint.
 pub(super) fn ask_once<T>(
     client: Client,
     request: impl AsyncFnOnce(&Client) -> Result<T, ClientError>,
@@ -164,14 +164,14 @@ pub(super) fn block_on<T, E: Into<Failure>>(
         .map_err(E::into)
 }
 
-/// Converts the error of a command's only request. A refusal by idmint (with a JSON body) gets exit
-/// code 1, even if idmint is only busy. A refusal by another program, such as a proxy, gets 69.
+/// Converts the error of a command's only request. A refusal by another program, such as a proxy,
+/// gets exit code 69. A refusal by idmint has a JSON body, and gets 75 if idmint is busy, or else
+/// 1.
 pub(super) fn of_one_request(error: ClientError) -> Failure {
     match &error {
-        ClientError::Refused(refusal) | ClientError::Busy(refusal) if refusal.is_explained => {
-            Failure::of(Exit::No, &error)
+        ClientError::Refused(refusal) | ClientError::Busy(refusal) if !refusal.is_explained => {
+            Failure::of(Exit::Unavailable, &error)
         }
-        ClientError::Refused(_) | ClientError::Busy(_) => Failure::of(Exit::Unavailable, &error),
         _ => error.into(),
     }
 }

@@ -189,3 +189,14 @@ fn without_a_rate_answers_say_nothing_of_one() {
         (200, None, None)
     );
 }
+
+#[test]
+fn a_command_refused_for_a_moment_exits_75() {
+    let home = Home::new();
+    let service = Service::start(home.serve_with("http.rate = 1"));
+    service.wait_until_ready();
+    until("a mint is refused", || {
+        let ended = run(idmint(&["mint", "flax", "--server", &service.url()]));
+        (ended.status.code() != Some(0)).then(|| ended.assert(75, &["429"]))
+    });
+}
