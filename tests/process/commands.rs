@@ -694,6 +694,8 @@ fn encode_prints_the_id_of_given_fields_and_counts_its_sequence() {
     run_idmint(&["encode", "payment", "sequence=1290", "--count", "7"])
         .assert(64, &["sequence=1290", "1295", "only 6 ids exist"]);
     run_idmint(&["encode", "payment", "--count", "0"]).assert(64, &["0"]);
+    run_idmint(&["encode", "payment", "--vectors", "--count", "100001"])
+        .assert(64, &["--count is 100001", "at most 100000 with --vectors"]);
 }
 
 #[test]

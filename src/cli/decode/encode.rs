@@ -13,6 +13,9 @@ use idmint_core::id::{DomainHash, FieldKind, Format};
 use idmint_core::time::Clock;
 use idmint_wire::{Style, ruler};
 
+/// The maximum number of test vectors with random fields. All vectors are in memory at once.
+const VECTORS_MAX: u32 = 100_000;
+
 /// Write the id of given fields in every encoding, offline; this mints nothing.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Encode {
@@ -22,7 +25,8 @@ pub(in crate::cli) struct Encode {
     /// Absent fields are 0. In `siq`, the `domain` is a domain name or its hash as a number.
     #[arg(value_name = "NAME=VALUE")]
     fields: Vec<String>,
-    /// The number of ids with ascending sequence numbers or, with --vectors, with random fields.
+    /// The number of ids with ascending sequence numbers or, with --vectors, with random fields (at
+    /// most 100000).
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
     /// One JSON object a line, as GET /encode/{format} returns; the default unless the output is a terminal.
@@ -46,13 +50,19 @@ impl Encode {
     /// Prints each id.
     ///
     /// # Errors
-    /// Returns exit code 64 if the format is unknown or the fields form no id, 74 if the output
-    /// fails, and 78 if the configuration is invalid.
+    /// Returns exit code 64 if the format is unknown, `--count` is too high or the fields form no
+    /// id, 74 if the output fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load_without_slot()?;
         let decoding = server::decoding(&config)?;
         let format = decoding.format(&self.format).map_err(Failure::usage)?;
         if self.vectors {
+            if self.count > VECTORS_MAX {
+                return Err(Failure::usage(format!(
+                    "--count is {}, but must be at most {VECTORS_MAX} with --vectors",
+                    self.count
+                )));
+            }
             let decoding = decoding.at(Clock::system().now());
             let vectors = vectors(format, self.count, self.seed, |made| {
                 decoding.encoded(format, made)
