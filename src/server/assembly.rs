@@ -166,6 +166,7 @@ pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
         decoder,
         known_domains(config)?,
         config.number_rules(),
+        catalog.off,
     ))
 }
 

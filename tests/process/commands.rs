@@ -788,3 +788,20 @@ fn check_refuses_slots_of_which_the_last_has_no_worker_number() {
     .unwrap();
     run_idmint(&args).assert(0, &[]);
 }
+
+#[test]
+fn a_disabled_format_is_named_as_such() {
+    for args in [
+        &["formats", "payment-wide"][..],
+        &["encode", "payment-wide"],
+        &[
+            "range",
+            "payment-wide",
+            "2026-01-01T00:00:00Z",
+            "2026-02-01T00:00:00Z",
+        ],
+        &["decode", "--format", "payment-wide", "1I9ZC1002"],
+    ] {
+        run_idmint(args).assert(64, &["formats.payment-wide.enabled = true"]);
+    }
+}

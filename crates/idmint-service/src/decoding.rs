@@ -19,6 +19,8 @@ pub struct Decoding {
     decoder: Decoder,
     parts: AnswerParts,
     numbers: NumberRules,
+    /// The names of the disabled formats.
+    off: Vec<String>,
 }
 
 /// A decoder for one request, with the time of the request. An id with a later time is implausible,
@@ -50,12 +52,19 @@ pub enum UnknownReading {
 
 impl Decoding {
     /// Creates a decoder that also recognizes the domains in `domains`. The rules `numbers` define
-    /// how numbers of series are written, such as `INV-00042`, so it recognizes them too.
-    pub fn new(decoder: Decoder, domains: KnownDomains, numbers: NumberRules) -> Decoding {
+    /// how numbers of series are written, such as `INV-00042`, so it recognizes them too. `off`
+    /// contains the names of the disabled formats, for errors.
+    pub fn new(
+        decoder: Decoder,
+        domains: KnownDomains,
+        numbers: NumberRules,
+        off: Vec<String>,
+    ) -> Decoding {
         Decoding {
             parts: AnswerParts::new(decoder.formats(), domains),
             decoder,
             numbers,
+            off,
         }
     }
 
@@ -77,17 +86,16 @@ impl Decoding {
     /// Returns the format with this current or former name.
     ///
     /// # Errors
-    /// Returns [`UnknownFormat`], which lists the existing formats, if no format has this name.
+    /// Returns [`UnknownFormat`] if no enabled format has this name. The error says that the format
+    /// is disabled, or lists the enabled formats.
     pub fn format(&self, name: &str) -> Result<&Arc<Format>, UnknownFormat> {
         let current = FormatAlias::current_name(name);
         self.formats()
             .iter()
             .find(|format| format.name == current)
             .ok_or_else(|| {
-                UnknownFormat::among(
-                    self.formats().iter().map(|format| format.name.as_str()),
-                    name,
-                )
+                let names = self.formats().iter().map(|format| format.name.as_str());
+                UnknownFormat::among(names, &self.off, name)
             })
     }
 

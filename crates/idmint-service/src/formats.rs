@@ -45,12 +45,19 @@ pub enum UnknownFormat {
 }
 
 impl UnknownFormat {
-    /// Returns the error for a name that is not among `names`.
-    pub fn among<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> UnknownFormat {
-        UnknownFormat::NotThere {
-            name: name.to_owned(),
-            known: names.collect::<Vec<_>>().join(", "),
+    /// Returns the error for a name that is not among `names`. `off` contains the names of the
+    /// disabled formats.
+    pub fn among<'a>(
+        names: impl Iterator<Item = &'a str>,
+        off: &[String],
+        name: &str,
+    ) -> UnknownFormat {
+        let name = name.to_owned();
+        if off.contains(&name) {
+            return UnknownFormat::Off { name };
         }
+        let known = names.collect::<Vec<_>>().join(", ");
+        UnknownFormat::NotThere { name, known }
     }
 }
 
@@ -92,15 +99,8 @@ impl Formats {
             return self.named(alias.format);
         }
         found.map(|at| &self.by_name[at].1).map_err(|_| {
-            if self.off.iter().any(|off| off == name) {
-                return UnknownFormat::Off {
-                    name: name.to_owned(),
-                };
-            }
-            UnknownFormat::among(
-                self.iter().map(|served| served.format().name.as_str()),
-                name,
-            )
+            let names = self.iter().map(|served| served.format().name.as_str());
+            UnknownFormat::among(names, &self.off, name)
         })
     }
 }

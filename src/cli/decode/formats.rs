@@ -7,6 +7,7 @@ use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::server::Catalog;
 use idmint_core::id::{FieldKind, Format, FormatAlias, LayoutDrawing, SqlDialect};
+use idmint_service::UnknownFormat;
 use idmint_wire::{EncodingInfo, FormatInfo, StorageInfo};
 
 /// List the formats, or describe one, offline.
@@ -38,8 +39,8 @@ impl Formats {
                 let mut formats = catalog.formats.iter();
                 let named = formats.find(|format| format.name == current_name);
                 let format = named.ok_or_else(|| {
-                    let names = catalog.names().join(", ");
-                    Failure::usage(format!("format {name} is unknown; choose from {names}"))
+                    let names = catalog.names().into_iter();
+                    Failure::usage(UnknownFormat::among(names, &catalog.off, name))
                 })?;
                 match self.sql {
                     Some(dialect) => functions(format, dialect)?,
