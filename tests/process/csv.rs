@@ -38,7 +38,7 @@ fn a_long_file_gets_its_columns_in_little_memory() {
     let path = home.path("long.csv");
     let (mut text, mut expected) = (
         "number,note,the id\r\n".to_owned(),
-        "number,note,the id,format,time,worker,ambiguous,note\r\n".to_owned(),
+        "number,note,the id,format,time,worker,ambiguous,the id_note\r\n".to_owned(),
     );
     for at in 0..LINES {
         let (before, after) = line(at);
@@ -319,5 +319,22 @@ fn a_row_is_noted_as_rounded_only_if_more_rows_look_rounded_than_by_chance() {
         assert!(read.out.contains(",twitter,"), "{}", read.out);
         let count = read.out.matches("looks rounded").count();
         assert!(noted.contains(&count), "{count} notes, not {noted:?}");
+    }
+}
+
+#[test]
+fn an_added_column_has_another_name_than_those_of_the_file() {
+    let home = Home::new();
+    let path = home.path("names.csv");
+    let path = path.to_str().unwrap();
+    fs::write(path, "id,time,note,id_note\n1I9ZC1002,a,b,c\n").unwrap();
+    let read = run(idmint(&["decode", "--csv", "--column", "id", path]));
+    read.assert(0, &[]);
+    let heading = "id,time,note,id_note,format,id_time,worker,ambiguous,id_note_2\n";
+    assert!(read.out.starts_with(heading), "{}", read.out);
+    fs::write(path, "id,a,id\n1I9ZC1002,a,1I9ZC1003\n").unwrap();
+    for command in [&["decode", "--csv"][..], &["inspect"]] {
+        let args = [command, &["--column", "id", path]].concat();
+        run(idmint(&args)).assert(64, &["\"id\" is the name of the columns 1, 3"]);
     }
 }

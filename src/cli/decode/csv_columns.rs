@@ -12,7 +12,7 @@ use idmint_core::id::{DecodeFilter, FieldKind, IdColumn, Liberty};
 use idmint_service::DecodingAt;
 use idmint_wire::{BriefReading, ColumnIds, MatchReading, RowReading};
 
-/// The names of the added columns.
+/// The names of the added columns, unless the file has a column with the same name.
 const ADDED: [&str; 5] = ["format", "time", "worker", "ambiguous", "note"];
 
 /// The maximum number of rows at the beginning of the file that are read to find out the format of
@@ -115,7 +115,7 @@ impl CsvDecoding<'_> {
         if self.has_header {
             ADDED
                 .iter()
-                .for_each(|name| record.push_field(name.as_bytes()));
+                .for_each(|name| add_name(&mut record, index, name));
             writer.write_byte_record(&record)?;
         } else {
             first_rows.push(record.clone());
@@ -178,6 +178,18 @@ impl CsvDecoding<'_> {
         counts.unmatched += u64::from(!is_id && !self.decoding.is_number(&text, self.filter));
         Ok(writer.write_byte_record(row)?)
     }
+}
+
+/// Adds the name of a new column to the column names. If `names` already contains `time`, for
+/// example, the new name is `id_time` or else `id_time_2`, where `id` is the name of the id column.
+fn add_name(names: &mut ByteRecord, index: usize, name: &str) {
+    let of_id = [&names[index], b"_", name.as_bytes()].concat();
+    let numbered = (2..).map(|number: u64| [&*of_id, format!("_{number}").as_bytes()].concat());
+    let mut choices = [name.as_bytes().to_vec(), of_id.clone()]
+        .into_iter()
+        .chain(numbered);
+    let free = choices.find(|choice| names.iter().all(|known| known != choice));
+    names.push_field(&free.expect("the numbers do not end"));
 }
 
 /// Adds the fields of the new columns to a row. Returns `false` if the text in the id column could

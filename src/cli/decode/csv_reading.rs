@@ -110,16 +110,27 @@ impl Column {
                 "column {number} does not exist: the first record has {} columns",
                 first.len()
             ))),
-            Column::Name(name) => first
-                .iter()
-                .position(|field| field == name.as_bytes())
-                .ok_or_else(|| {
-                    let names: Vec<_> = first.iter().map(String::from_utf8_lossy).collect();
-                    CsvError::NoColumn(format!(
-                        "column {name:?} does not exist; the columns are {}",
-                        names.join(", ")
-                    ))
-                }),
+            Column::Name(name) => {
+                let named = (0..first.len()).filter(|at| &first[*at] == name.as_bytes());
+                let named: Vec<usize> = named.collect();
+                match *named.as_slice() {
+                    [index] => Ok(index),
+                    [] => {
+                        let names: Vec<_> = first.iter().map(String::from_utf8_lossy).collect();
+                        Err(CsvError::NoColumn(format!(
+                            "column {name:?} does not exist; the columns are {}",
+                            names.join(", ")
+                        )))
+                    }
+                    _ => {
+                        let numbers = named.iter().map(|at| (at + 1).to_string());
+                        Err(CsvError::NoColumn(format!(
+                            "{name:?} is the name of the columns {}: give the number of one, and --header",
+                            numbers.collect::<Vec<_>>().join(", ")
+                        )))
+                    }
+                }
+            }
         }
     }
 }
@@ -253,7 +264,7 @@ pub(super) fn with_input<T: Default>(
 #[derive(Debug)]
 pub(super) enum CsvError {
     Csv(csv::Error),
-    /// The requested column does not exist.
+    /// The requested column does not exist, or several columns have its name.
     NoColumn(String),
 }
 
