@@ -255,6 +255,7 @@ pub(super) fn with_input<T: Default>(
         // The reader of the output may have closed the pipe. This is not an error.
         Err(CsvError::Csv(error)) if is_broken_pipe(&error) => Ok(T::default()),
         Err(CsvError::Csv(error)) => Err(failure_of(error, &name)),
+        Err(CsvError::Other(failure)) => Err(failure),
         Err(CsvError::NoColumn(why)) => Err(Failure::usage(format!("{name}: {why}"))),
         Ok(done) => Ok(done),
     }
@@ -266,6 +267,8 @@ pub(super) enum CsvError {
     Csv(csv::Error),
     /// The requested column does not exist, or several columns have its name.
     NoColumn(String),
+    /// A failure that has nothing to do with the input or the output.
+    Other(Failure),
 }
 
 impl From<csv::Error> for CsvError {

@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
+use crate::cli::exit::Failure;
 use idmint_core::id::Fingerprint;
 
 /// The maximum number of fingerprints (digests of lines) in memory, 16 bytes each (16 MiB). Before
@@ -40,10 +41,10 @@ impl Fingerprints {
     /// Adds the fingerprint of a line.
     ///
     /// # Errors
-    /// Returns an error if a temporary file cannot be written.
-    pub(super) fn add(&mut self, fingerprint: Fingerprint) -> io::Result<()> {
+    /// Returns exit code 74 if a temporary file cannot be written.
+    pub(super) fn add(&mut self, fingerprint: Fingerprint) -> Result<(), Failure> {
         if self.kept.len() == self.kept_max {
-            self.spill()?;
+            self.spill().map_err(in_temporary_folder)?;
         }
         self.kept.push(fingerprint);
         Ok(())
@@ -52,8 +53,12 @@ impl Fingerprints {
     /// Returns the number of fingerprints that are equal to an earlier fingerprint.
     ///
     /// # Errors
-    /// Returns an error if a temporary file cannot be written or read.
-    pub(super) fn count_repeated(mut self) -> io::Result<u64> {
+    /// Returns exit code 74 if a temporary file cannot be written or read.
+    pub(super) fn count_repeated(self) -> Result<u64, Failure> {
+        self.merge().map_err(in_temporary_folder)
+    }
+
+    fn merge(mut self) -> io::Result<u64> {
         if self.spilled.is_empty() {
             return Ok(Fingerprint::count_repeated(&mut self.kept));
         }
@@ -90,6 +95,12 @@ impl Fingerprints {
         self.kept.clear();
         Ok(())
     }
+}
+
+fn in_temporary_folder(error: io::Error) -> Failure {
+    let folder = std::env::temp_dir();
+    let name = format!("temporary file in {} (TMPDIR selects the folder)", folder.display());
+    Failure::io(name, error)
 }
 
 fn read_one(piece: &mut impl Read) -> io::Result<Option<Fingerprint>> {

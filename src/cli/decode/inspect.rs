@@ -10,7 +10,7 @@ use super::csv_reading::{BUFFER_LEN, Column, CsvError, CsvRecords, Separator, wi
 use super::decode::FilterArgs;
 use super::fingerprints::Fingerprints;
 use super::lines::read_line;
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use crate::cli::print::{json, print};
 use crate::cli::settings::Settings;
 use crate::server;
@@ -91,9 +91,7 @@ impl Inspect {
             mintable,
             ..
         } = inspection;
-        let duplicates = fingerprints
-            .count_repeated()
-            .map_err(|error| Failure::new(Exit::Io, error))?;
+        let duplicates = fingerprints.count_repeated()?;
         let verdict = decoding
             .verdict(&column, duplicates, filter)
             .with_mintable(mintable.map(|(_, count)| count));
@@ -168,7 +166,6 @@ impl Inspection<'_> {
         let fingerprint = self.decoding.inspect(&mut self.column, &text, self.filter);
         fingerprint
             .map_or(Ok(()), |fingerprint| self.fingerprints.add(fingerprint))
-            .map_err(csv::Error::from)?;
-        Ok(())
+            .map_err(CsvError::Other)
     }
 }
