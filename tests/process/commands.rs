@@ -805,3 +805,10 @@ fn a_disabled_format_is_named_as_such() {
         run_idmint(args).assert(64, &["formats.payment-wide.enabled = true"]);
     }
 }
+
+#[test]
+fn a_wrong_ledger_id_is_explained() {
+    let rule = "8 lower-case hexadecimal digits, the last one 0, 4, 8 or c";
+    run_idmint(&["ledger", "append", "zz"]).assert(64, &["'zz'", rule]);
+    run_idmint(&["ledger", "verify", "--ledger", "aa77f99d"]).assert(64, &["'aa77f99d'", rule]);
+}

@@ -7,6 +7,7 @@ use indicatif::ProgressBar;
 use sha2::{Digest, Sha256};
 
 use super::event_file::EventFile;
+use super::parse_ledger;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::{SENT_SHOWN_FROM_LEN, json, print, print_note, progress_bar};
 use crate::cli::running_service::{RetryArgs, block_on, key_of, parse_key};
@@ -22,7 +23,7 @@ use idmint_wire::EventDetail;
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Append {
     /// The ledger, eight hexadecimal digits.
-    #[arg(value_parser = LedgerId::from_text)]
+    #[arg(value_parser = parse_ledger)]
     ledger: LedgerId,
     /// The events, one JSON object a line; standard input if absent, which is read to its end before any event is sent.
     #[arg(value_name = "FILE")]

@@ -13,6 +13,7 @@ use self::create::Create;
 use self::import::Import;
 use self::verify::Verify;
 use crate::cli::exit::Failure;
+use idmint_records::ledger::LedgerId;
 
 /// Work with ledgers of events.
 #[derive(Debug, Subcommand)]
@@ -36,4 +37,8 @@ impl Ledger {
             Ledger::Verify(verify) => verify.run(),
         }
     }
+}
+
+fn parse_ledger(text: &str) -> Result<LedgerId, String> {
+    LedgerId::from_text(text).map_err(|_| format!("a ledger id must be {}", LedgerId::RULE))
 }

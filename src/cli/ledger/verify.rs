@@ -7,6 +7,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
+use super::parse_ledger;
 use crate::cli::exit::Failure;
 use crate::cli::print::{READ_SHOWN_FROM_LEN, json, open_input, print, progress_bar};
 use idmint_records::ledger::{
@@ -28,7 +29,7 @@ pub(in crate::cli) struct Verify {
     file: Option<PathBuf>,
     /// The ledger to which the events must belong. Default: the ledger of the event in --after, or
     /// else the ledger that begins with the first event in the input.
-    #[arg(long, value_name = "ID", value_parser = LedgerId::from_text)]
+    #[arg(long, value_name = "ID", value_parser = parse_ledger)]
     ledger: Option<LedgerId>,
     /// The trusted id of the event before the first one in the input.
     #[arg(long, value_name = "ID", value_parser = EventId::from_text)]

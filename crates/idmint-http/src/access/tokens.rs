@@ -141,11 +141,7 @@ impl TokenEntry {
             ));
         }
         let ledger = |text: &String| {
-            let refuse = |_| {
-                format!(
-                    "ledger {text:?} must be 8 lower-case hexadecimal digits, the last one 0, 4, 8 or c"
-                )
-            };
+            let refuse = |_| format!("ledger {text:?} must be {}", LedgerId::RULE);
             LedgerId::from_text(text).map_err(refuse)
         };
         let ledgers = self

@@ -22,6 +22,9 @@ use idmint_core::id::Rejection;
 pub struct LedgerId(u32);
 
 impl LedgerId {
+    /// The rule for the text of an id, as the end of a sentence.
+    pub const RULE: &str = "8 lower-case hexadecimal digits, the last one 0, 4, 8 or c";
+
     /// A mask of the two version bits.
     const VERSION: u32 = 0b11;
 
