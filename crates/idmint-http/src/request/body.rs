@@ -16,7 +16,7 @@ use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, 
 
 /// The maximum estimated length, in bytes, of a response without reserved memory. The connection
 /// layer reserves memory above twice this length, a margin for estimates that are too low.
-const ANSWER_LEN_SHORT: usize = 2 * 1024;
+pub(crate) const ANSWER_LEN_SHORT: usize = 2 * 1024;
 
 /// Returns the whole body, which must be at most `len_max` bytes long and complete within
 /// `timeout`.

@@ -11,6 +11,8 @@ mod idempotency_key;
 mod ledger_names;
 mod reports;
 
+#[cfg(test)]
+pub(crate) use body::ANSWER_LEN_SHORT;
 pub use body::read_body;
 pub(crate) use body::{
     bulk_of, next_piece, owner_of, paid_with, read_page, read_reserved_body, reserve_answer,

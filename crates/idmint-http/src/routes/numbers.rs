@@ -22,8 +22,8 @@ use crate::request::{
 };
 use idmint_records::ledger::{
     COUNT_MAX, CloseRequest, ClosedSeries, FormChange, GivenNumbers, NUMBER_MAX, NumberForm,
-    NumberKind, NumberRequest, NumberRules, REASON_LEN_MAX, ResumeRequest, SeriesName,
-    SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
+    NumberKind, NumberRequest, NumberRules, NumberTemplate, REASON_LEN_MAX, ResumeRequest,
+    SeriesName, SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
 };
 use idmint_service::{PAGE_LEN, Service};
 use idmint_storage::{NumberRecord, Numbered, RecordError, SeriesSummary};
@@ -40,9 +40,9 @@ pub(crate) const VOID_ROUTE: &str = "/numbers/{series}/{n}/void";
 /// The maximum length of a body, in bytes.
 const BODY_LEN_MAX: usize = 16 * 1024;
 
-/// The estimated length of a number's text in a response, in bytes, with a margin. The text of a
-/// number has at most about 150 bytes.
-const NUMBER_TEXT_LEN: usize = 160;
+/// The maximum length of a number's text in JSON, in bytes, with its quotes and a comma. JSON
+/// escapes `"` and `\`, the only such characters that a template may have, with a second byte.
+const NUMBER_TEXT_LEN: usize = 2 * NumberTemplate::TEXT_LEN_MAX + "\"\",".len();
 
 /// The default number of listed numbers.
 const LIMIT: usize = 100;
@@ -122,9 +122,8 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Answer {
         Some(first) => request.beginning_with(first),
         None => request,
     };
-    let answer_len = NUMBER_TEXT_LEN * usize::try_from(count.get()).unwrap_or(usize::MAX);
     let owner = owner_of(service, &parts.extensions);
-    let reserved = reserve_answer(&owner, None, answer_len).await?;
+    let reserved = reserve_answer(&owner, None, answer_len_max(count)).await?;
     let of_service = Arc::clone(service);
     let give = async move {
         let numbered = of_service.give_numbers(request).await?;
@@ -175,24 +174,35 @@ fn form_of_new(rules: &NumberRules, series: &SeriesName) -> Option<NumberForm> {
     (rules.kind(series) == NumberKind::Gapless).then(|| rules.form(series))
 }
 
+/// Returns the maximum length of the response with `count` numbers, in bytes. The response repeats
+/// the first text, and its other members are shorter than one more text.
+fn answer_len_max(count: NonZeroU32) -> usize {
+    let count = usize::try_from(count.get()).unwrap_or(usize::MAX);
+    NUMBER_TEXT_LEN.saturating_mul(count.saturating_add(2))
+}
+
 fn given(service: &Service, numbered: &Numbered<GivenNumbers>) -> Response<Body> {
     let given = &numbered.stored;
     let form = service.number_form(&given.series, numbered.form.as_ref());
-    let text = |number| form.text(number);
-    let several =
-        (given.count() > 1).then(|| (given.first..=given.last).map(text).collect::<Vec<_>>());
-    let mut response = json(&NumberAnswer {
-        series: given.series.to_string(),
-        number: given.first.to_string(),
-        text: text(given.first),
-        count: several.as_ref().map(|_| given.count()),
-        texts: several,
-    });
+    let mut response = json(&number_answer(given, &form));
     mark_outcome(&mut response, numbered.is_replayed);
     response
         .headers_mut()
         .insert(IDMINT_COUNT, HeaderValue::from(given.count()));
     response
+}
+
+fn number_answer(given: &GivenNumbers, form: &NumberForm) -> NumberAnswer {
+    let text = |number| form.text(number);
+    let several =
+        (given.count() > 1).then(|| (given.first..=given.last).map(text).collect::<Vec<_>>());
+    NumberAnswer {
+        series: given.series.to_string(),
+        number: given.first.to_string(),
+        text: text(given.first),
+        count: several.as_ref().map(|_| given.count()),
+        texts: several,
+    }
 }
 
 /// Resumes a series that is held after a restore. A held series issues no numbers until an operator
@@ -314,14 +324,18 @@ fn read_reason(body: &[u8]) -> Result<VoidReason, Problem> {
 fn voided(service: &Service, numbered: &Numbered<VoidedNumber>) -> Response<Body> {
     let void = &numbered.stored;
     let form = service.number_form(&void.series, numbered.form.as_ref());
-    let mut response = json(&VoidAnswer {
+    let mut response = json(&void_answer(void, &form));
+    mark_outcome(&mut response, numbered.is_replayed);
+    response
+}
+
+fn void_answer(void: &VoidedNumber, form: &NumberForm) -> VoidAnswer {
+    VoidAnswer {
         series: void.series.to_string(),
         number: void.number.to_string(),
         text: form.text(void.number),
         void: void_info(void),
-    });
-    mark_outcome(&mut response, numbered.is_replayed);
-    response
+    }
 }
 
 /// Closes a series, which then issues no more numbers.
@@ -506,5 +520,58 @@ fn close_info(closed: &ClosedSeries) -> CloseInfo {
 impl From<SeriesNameError> for Problem {
     fn from(error: SeriesNameError) -> Problem {
         Problem::parameter("series", error.to_string()).example(EXAMPLE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::json_bytes;
+    use crate::request::ANSWER_LEN_SHORT;
+    use idmint_records::ledger::{CALLER_LEN_MAX, EventTime, FormerTemplate, KeyHash, RequestMark};
+
+    /// Returns the longest name of a series, and the form of its texts that is longest in JSON.
+    fn longest() -> (SeriesName, NumberForm) {
+        let series = SeriesName::from_text(&"s".repeat(64)).expect("a name");
+        let quotes = "\"".repeat(128 - "{series}{n:019}".len());
+        let line = format!("*\t{quotes}{{series}}{{n:019}}\tmod97\t-\t0-{NUMBER_MAX}");
+        let template = FormerTemplate::from_line(&line).expect("a template of 128 bytes");
+        let form = template.form_of(&series).expect("every series matches");
+        (series, form)
+    }
+
+    #[test]
+    fn an_answer_with_the_longest_texts_is_no_longer_than_reserved() {
+        let (series, form) = longest();
+        for count in (1..=20).chain([COUNT_MAX]) {
+            let given = GivenNumbers {
+                series: series.clone(),
+                first: NUMBER_MAX - u64::from(count) + 1,
+                last: NUMBER_MAX,
+                recorded: EventTime::from_micros(0).expect("in range"),
+                mark: RequestMark {
+                    key: KeyHash(0),
+                    digest: [0; 32],
+                },
+                by: None,
+            };
+            let len = json_bytes(&number_answer(&given, &form)).len();
+            let len_max = answer_len_max(NonZeroU32::new(count).expect("not 0"));
+            assert!(len <= len_max, "{count}: {len} > {len_max}");
+        }
+    }
+
+    #[test]
+    fn the_longest_answer_about_a_void_number_needs_no_reservation() {
+        let (series, form) = longest();
+        let void = VoidedNumber {
+            series,
+            number: NUMBER_MAX,
+            recorded: EventTime::from_micros(0).expect("in range"),
+            reason: VoidReason::from_text(&"\"".repeat(REASON_LEN_MAX)).expect("a reason"),
+            by: Some("\u{1}".repeat(CALLER_LEN_MAX)),
+        };
+        let len = json_bytes(&void_answer(&void, &form)).len();
+        assert!(len <= 2 * ANSWER_LEN_SHORT, "{len}");
     }
 }

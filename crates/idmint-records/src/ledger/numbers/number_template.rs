@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::number_plan::NumberBounds;
+use super::series_name;
 use super::series_pattern::{SeriesPattern, YEAR, is_part_name};
 use super::text_field::{PartForm, TextField, Years};
 
@@ -66,6 +67,10 @@ pub enum TemplateError {
 }
 
 impl NumberTemplate {
+    /// The maximum length of the text of a number, in bytes: the characters of the template, the
+    /// name of the series, the digits and two check characters.
+    pub const TEXT_LEN_MAX: usize = LEN_MAX + series_name::LEN_MAX + WIDTH_MAX as usize + 2;
+
     /// Returns the template that writes a number as plain digits.
     pub fn plain() -> NumberTemplate {
         NumberTemplate(vec![Piece::Number { width: 1 }])
