@@ -20,7 +20,7 @@ use super::http_metrics::{HttpMetrics, Measured};
 use super::route::{Route, RouteTable, Routed};
 use super::route_table::route_table;
 use super::routes::mint;
-use crate::access::{Caller, Guard, Need, Permit};
+use crate::access::{Caller, Guard, Need, Permit, RATELIMIT, RATELIMIT_POLICY};
 use crate::answer::{Answer, AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
 use crate::host_policy::{Cors, HostPolicy, allow_reading};
 use crate::request::{
@@ -32,6 +32,16 @@ use idmint_service::{BudgetOwner, Load, MaybeReady, PendingBodies, Service, Shed
 /// because other services may mint the same ids.
 const IDMINT_TEST: HeaderName = HeaderName::from_static("idmint-test");
 const OF_TEST: HeaderValue = HeaderValue::from_static("true");
+
+/// The headers that a response has whatever its outcome, besides the request id.
+const KEPT_HEADERS: [HeaderName; 6] = [
+    IDMINT_TEST,
+    RATELIMIT,
+    RATELIMIT_POLICY,
+    header::ACCESS_CONTROL_ALLOW_ORIGIN,
+    header::ACCESS_CONTROL_EXPOSE_HEADERS,
+    header::VARY,
+];
 
 /// The maximum length of a request's path and query together, in bytes.
 const URI_LEN_MAX: usize = 8 * 1024;
@@ -143,7 +153,11 @@ impl<H: Handle> tower::Service<Request> for Edge<H> {
         let request_id = request_id(request.headers());
         let traceparent = traceparent_of(request.headers()).cloned();
         let allowed_origin = parts.host_policy.allowed_origin(&request);
-        let has_room = check_room(&parts.requests, &parts.metrics, request.uri());
+        // The connection layer attaches the reason if it could not reserve memory for the request.
+        let has_room = match request.extensions().get::<Shed>() {
+            Some(shed) => Err(Problem::from(*shed)),
+            None => check_room(&parts.requests, &parts.metrics, request.uri()),
+        };
         let has_body = !request.body().is_end_stream();
         let is_read = has_room.and_then(|()| {
             if has_body {
@@ -242,16 +256,18 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
     }
 }
 
-/// Returns the response to a request that the connection layer refuses. `headers` are the headers
-/// of the request, or of the response that the refusal replaces. If they contain a valid request
-/// id, the returned response has the same one.
-pub fn turn_away(headers: &HeaderMap, shed: Shed, is_test: bool) -> Response<AnswerBody> {
-    let request_id = request_id(headers);
+/// Returns the refusal that replaces a response for which too little memory is free. `replaced` are
+/// the headers of that response, of which the refusal keeps those in `KEPT_HEADERS`.
+pub fn turn_away(replaced: &HeaderMap, shed: Shed) -> Response<AnswerBody> {
+    let request_id = request_id(replaced);
     let mut response = Problem::from(shed).into_answer();
     name_instance(&mut response, &request_id);
-    response.headers_mut().insert(X_REQUEST_ID, request_id);
-    if is_test {
-        response.headers_mut().insert(IDMINT_TEST, OF_TEST);
+    let headers = response.headers_mut();
+    headers.insert(X_REQUEST_ID, request_id);
+    for name in KEPT_HEADERS {
+        for value in replaced.get_all(&name) {
+            headers.append(&name, value.clone());
+        }
     }
     response
 }
@@ -483,6 +499,7 @@ impl Future for Answering {
 #[cfg(test)]
 mod tests {
     use std::future::{Pending, pending};
+    use std::time::Duration;
 
     use axum::http::StatusCode;
     use axum::routing::{MethodFilter, on};
@@ -559,6 +576,40 @@ mod tests {
         assert_eq!(metrics.in_flight(), 0);
     }
 
+    #[tokio::test]
+    async fn a_request_without_reserved_memory_is_refused_and_counted() {
+        let registry = Registry::new();
+        let metrics = HttpMetrics::register(&registry, &[]).expect("an empty registry");
+        let (load, host_policy) = (Load::default(), HostPolicy::default());
+        let mut edge = Edge::around(Never, metrics.into(), &load, host_policy, None, false);
+        let request = Request::post("/ids/flax")
+            .header(header::HOST, "localhost")
+            .extension(Shed::Memory)
+            .body(Body::from("unread"));
+        let refused = edge.call(request.expect("a request"));
+        let refused = tokio::time::timeout(Duration::ZERO, refused).await;
+        let Ok(refused) = refused.expect("it is not passed to its handler");
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(refused.headers().contains_key(X_REQUEST_ID));
+        let counted = registry.gather();
+        let counted = counted
+            .iter()
+            .filter(|family| family.name() == "idmint_http_requests_total")
+            .flat_map(|family| family.get_metric())
+            .filter(|metric| {
+                metric
+                    .get_label()
+                    .iter()
+                    .any(|label| label.value() == "503")
+            });
+        assert_eq!(
+            counted
+                .map(|one| one.get_counter().get_value())
+                .sum::<f64>(),
+            1.0
+        );
+    }
+
     #[test]
     fn only_a_request_that_names_its_origin_and_method_is_a_preflight() {
         let is_preflight = |method: Method, names: &[HeaderName]| {
@@ -578,13 +629,20 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_turned_away_gets_the_headers_of_every_response() {
-        let response = turn_away(&HeaderMap::new(), Shed::Memory, true);
+    fn a_refusal_keeps_the_headers_about_the_caller_of_the_response_that_it_replaces() {
+        let mut replaced = HeaderMap::new();
+        for name in [X_REQUEST_ID].into_iter().chain(KEPT_HEADERS) {
+            replaced.insert(name, HeaderValue::from_static("kept"));
+        }
+        replaced.insert(header::ETAG, HeaderValue::from_static("dropped"));
+        let response = turn_away(&replaced, Shed::Memory);
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         let headers = response.headers();
         assert_eq!(headers[header::CACHE_CONTROL], "no-store");
         assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
-        assert!(headers.contains_key(X_REQUEST_ID) && headers.contains_key(IDMINT_TEST));
+        assert_eq!(headers[X_REQUEST_ID], "kept");
+        assert!(KEPT_HEADERS.iter().all(|name| headers[name] == "kept"));
+        assert!(!headers.contains_key(header::ETAG));
     }
 
     #[test]

@@ -31,8 +31,8 @@ impl Callers {
         }
     }
 
-    /// Sets whether refusals of connections and requests have the header `Idmint-Test`, which marks
-    /// the responses of a test service.
+    /// Sets whether refusals of connections have the header `Idmint-Test`, which marks the responses
+    /// of a test service.
     #[must_use]
     pub fn of_test(self, is_test: bool) -> Self {
         Self { is_test, ..self }

@@ -37,8 +37,8 @@ impl Caller {
     }
 }
 
-const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
-const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+pub(crate) const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
+pub(crate) const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// The results of the access check of one request: its rate limit headers, the caller's
 /// permissions, and whether to audit the request. Clones share the same results.

@@ -13,6 +13,7 @@ mod token_text;
 mod tokens;
 
 pub use caller::{Audited, AuditedRequest, Auditor, Caller, CallerNote};
+pub(crate) use caller::{RATELIMIT, RATELIMIT_POLICY};
 pub use client_certificates::{ClientCertificate, ClientCertificates, ClientCertificatesError};
 pub(crate) use durable_work::DurableWork;
 pub use guard::Guard;

@@ -545,3 +545,104 @@ impl Context {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::net::Ipv4Addr;
+
+    use axum::body::Body;
+    use axum::http::{Request, Response, StatusCode};
+    use http_body::{Body as HttpBody, Frame};
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::fair_share::FairShare;
+    use idmint_service::{Load, MemoryReservation, ReservedBody};
+
+    /// An empty response body.
+    #[derive(Default)]
+    struct Empty;
+
+    impl HttpBody for Empty {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            Poll::Ready(None)
+        }
+
+        fn is_end_stream(&self) -> bool {
+            true
+        }
+    }
+
+    impl ReservedBody for Empty {
+        fn take_reservation(&mut self) -> Option<MemoryReservation> {
+            None
+        }
+
+        fn piece_len_max(&self) -> usize {
+            0
+        }
+    }
+
+    fn with_status(status: StatusCode) -> Response<Empty> {
+        let mut response = Response::new(Empty);
+        *response.status_mut() = status;
+        response
+    }
+
+    /// Sends these bytes while no memory is free for requests. Returns the bytes of the response.
+    async fn send_without_memory(sent: String) -> String {
+        let (peer, load) = (IpAddr::V4(Ipv4Addr::LOCALHOST), Load::default());
+        let owner = load.memory.owner(peer);
+        let _all: Vec<_> = std::iter::from_fn(|| owner.try_reserve(1_024)).collect();
+        let handler = tower::service_fn(|request: Request<Body>| async move {
+            let is_refused = request.extensions().get() == Some(&Shed::Memory);
+            let is_without_body = request.body().is_end_stream();
+            Ok::<_, Infallible>(with_status(match is_refused && is_without_body {
+                true => StatusCode::SERVICE_UNAVAILABLE,
+                false => StatusCode::OK,
+            }))
+        });
+        let listener = TcpListener::bind((peer, 0)).await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let mut client = TcpStream::connect(address).await.expect("it listens");
+        let connection = Connection {
+            stream: listener.accept().await.expect("a connection").0,
+            handler,
+            dispatch: Dispatch {
+                refuse: |_, _| with_status(StatusCode::INTERNAL_SERVER_ERROR),
+                is_probe: |_| false,
+            },
+            context: Context {
+                peer,
+                callers: Callers::new(load, []),
+                limits: Limits::default(),
+                activity: Activity::begin(owner),
+                stop: CancellationToken::new(),
+                turns: FairShare::default().of(peer),
+            },
+        };
+        let exchange = async move {
+            client.write_all(sent.as_bytes()).await.expect("connected");
+            let mut received = String::new();
+            client.read_to_string(&mut received).await.expect("a close");
+            received
+        };
+        tokio::join!(connection.run(), exchange).1
+    }
+
+    #[tokio::test]
+    async fn a_long_body_without_memory_is_refused_by_the_handler() {
+        let head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5000\r\n\r\n".to_owned();
+        let received = send_without_memory(head).await;
+        assert!(received.starts_with("HTTP/1.1 503 "), "{received}");
+        assert!(received.contains("connection: close"), "{received}");
+    }
+}

@@ -55,7 +55,8 @@ pub trait Handler: Clone + Send + Unpin + 'static {
     /// The future that resolves to the response.
     type Responding: Future<Output = Result<Response<Self::Body>, Infallible>> + Send;
 
-    /// Starts to respond to a request.
+    /// Starts to respond to a request. If the request has the extension [`Shed`], too little memory
+    /// is free for it, and its body is left out. The response must refuse such a request.
     fn respond(self, request: Request<Body>) -> Self::Responding;
 }
 
@@ -76,13 +77,13 @@ where
     }
 }
 
-/// The functions that the connection layer calls to refuse requests and to recognize health probes.
+/// The functions that the connection layer calls to replace responses and to recognize health
+/// probes.
 #[derive(Debug)]
 pub struct Dispatch<B> {
-    /// Makes the response to a refused request. The first argument is the headers of the request,
-    /// or of the response that the refusal replaces. The second is the reason for the refusal. The
-    /// third is `true` for a test service.
-    pub refuse: fn(&HeaderMap, Shed, bool) -> Response<B>,
+    /// Makes the refusal that replaces a response for which too little memory is free. The first
+    /// argument is the headers of that response.
+    pub refuse: fn(&HeaderMap, Shed) -> Response<B>,
     /// Returns `true` if a request with this URI is a health probe. Memory for probes is reserved
     /// from a separate budget.
     pub is_probe: fn(&Uri) -> bool,
@@ -158,24 +159,25 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
             .callers
             .other_owner(self.peer, is_probe, request.headers());
         let owner = other.as_ref().unwrap_or(&self.activity.owner);
-        let (reserved, refused) = match self.reserve(&request, owner) {
-            Ok(reserved) => (reserved, None),
-            Err(shed) => (
-                Reserved::default(),
-                Some((self.dispatch.refuse)(
-                    request.headers(),
-                    shed,
-                    self.callers.is_test(),
-                )),
-            ),
-        };
-        let mut request = request.map(|body| match has_body {
-            true => Body::new(RequestBody {
+        let reserved = self.reserve(&request, owner);
+        let mut request = request.map(|body| {
+            if !has_body {
+                return Body::empty();
+            }
+            let body = RequestBody {
                 body,
                 activity: Arc::clone(&self.activity),
                 is_http1,
-            }),
-            false => Body::empty(),
+            };
+            match reserved {
+                Ok(_) => Body::new(body),
+                // Drop the body, so that nobody can read it without reserved memory.
+                Err(_) => Body::empty(),
+            }
+        });
+        let reserved = reserved.unwrap_or_else(|shed| {
+            request.extensions_mut().insert(shed);
+            Reserved::default()
         });
         // Attach the budget owner (the peer whose memory budget is used) only if the handler may
         // need it to reserve memory or to wait for its turn. A POST request without a body or a
@@ -183,21 +185,13 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
         if has_body || request.uri().query().is_some() || *request.method() != Method::POST {
             request.extensions_mut().insert(owner.clone());
         }
-        let progress = match refused {
-            Some(answer) => Progress::Refused {
-                answer: Some(answer),
-            },
-            None => Progress::Handled {
+        TrackedResponse {
+            progress: Progress::Handled {
                 response: self.handler.clone().respond(request),
             },
-        };
-        let is_test = self.callers.is_test();
-        TrackedResponse {
-            progress,
             refuse: self.dispatch.refuse,
             is_http1,
             is_head,
-            is_test,
             guard: Some(guard),
             other,
             reserved,
@@ -210,10 +204,9 @@ pin_project! {
     pub(super) struct TrackedResponse<H: Handler> {
         #[pin]
         progress: Progress<H>,
-        refuse: fn(&HeaderMap, Shed, bool) -> Response<H::Body>,
+        refuse: fn(&HeaderMap, Shed) -> Response<H::Body>,
         is_http1: bool,
         is_head: bool,
-        is_test: bool,
         // The guard that counts the request as in flight. `None` once the head of the response is
         // ready, because the response body then holds the guard.
         guard: Option<RequestGuard>,
@@ -229,7 +222,6 @@ pin_project! {
         Handled { #[pin] response: H::Responding },
         // The response is long and waits for a memory reservation.
         Reserving { paying: Reserving, answer: Option<Response<H::Body>> },
-        Refused { answer: Option<Response<H::Body>> },
     }
 }
 
@@ -275,11 +267,8 @@ impl<H: Handler> Future for TrackedResponse<H> {
                     let answer = answer.take().expect(polled_again);
                     break match reserved {
                         Ok(reserved) => (answer, Some(reserved)),
-                        Err(shed) => ((this.refuse)(answer.headers(), shed, *this.is_test), None),
+                        Err(shed) => ((this.refuse)(answer.headers(), shed), None),
                     };
-                }
-                ProgressProjection::Refused { answer } => {
-                    break (answer.take().expect(polled_again), None);
                 }
             }
         };
