@@ -320,9 +320,14 @@ impl<H: Handler, S: Socket> Connection<H, S> {
             );
             match Box::pin(awake).await {
                 Http1Ending::Resting(rest) => unread = rest,
+                Http1Ending::Ended(Ending::Refused) if outbox.has_nothing_to_do() => {
+                    return close(outbox, refusal(callers.is_test())).await;
+                }
                 // After a failure hyper no longer serves the connection, but the outbox may still
                 // hold earlier responses. Send them, then close.
-                Http1Ending::Ended(Ending::Failed) => return close(outbox, b"").await,
+                Http1Ending::Ended(Ending::Failed | Ending::Refused) => {
+                    return close(outbox, b"").await;
+                }
                 Http1Ending::Ended(_) => return,
             }
             if !unread.is_empty() {
@@ -452,6 +457,8 @@ enum Ending {
     Closed,
     /// An error on either side ended the connection.
     Failed,
+    /// Too little memory was free for a request head, and no earlier request is in flight.
+    Refused,
     /// A timeout ended the connection.
     CutOff,
     /// The connection is idle, and its buffers can be released.
@@ -514,6 +521,10 @@ impl Context {
                     };
                     debug!("a connection ended: {error}");
                     return Poll::Ready(Event::Ended(Ending::Failed));
+                }
+                if activity.is_head_refused() {
+                    debug!("refusing a request: {}", Shed::Memory);
+                    return Poll::Ready(Event::Ended(Ending::Refused));
                 }
                 if !is_draining && drain.as_mut().poll(context).is_ready() {
                     return Poll::Ready(Event::Drain);
@@ -636,6 +647,13 @@ mod tests {
             received
         };
         tokio::join!(connection.run(), exchange).1
+    }
+
+    #[tokio::test]
+    async fn a_long_head_without_memory_is_refused_with_a_response() {
+        let head = format!("GET / HTTP/1.1\r\nx-long: {}", "x".repeat(6_000));
+        let received = send_without_memory(head).await;
+        assert_eq!(Ok(received.as_str()), str::from_utf8(refusal(false)));
     }
 
     #[tokio::test]

@@ -82,6 +82,10 @@ pub(crate) struct Activity {
     /// Written by: `record_bytes_read`, `begin_request`. Read by: `head_len`. Tested by:
     /// `a_long_head_is_paid_for`.
     head_len: AtomicUsize,
+    /// `true` if too little memory is free for the request head that is being read.
+    /// Written by: `refuse_head`. Read by: `is_head_refused`.
+    /// Tested by: `a_long_head_without_memory_is_refused_with_a_response`.
+    is_head_refused: AtomicBool,
     /// The number of written bytes, below [`PROGRESS_LEN`], that do not count as progress yet.
     /// Written by: `record_bytes_written`. Tested by: `a_drip_of_bytes_is_no_progress`.
     written: AtomicUsize,
@@ -116,6 +120,7 @@ impl Activity {
             closes_after_next: AtomicBool::default(),
             has_unread_body: AtomicBool::default(),
             head_len: AtomicUsize::default(),
+            is_head_refused: AtomicBool::default(),
             written: AtomicUsize::default(),
             idle_since: AtomicU64::new(millis),
             given_up: AtomicBool::default(),
@@ -147,6 +152,19 @@ impl Activity {
     /// one read together with the end of the previous head are not counted.
     pub(crate) fn head_len(&self) -> usize {
         self.head_len.load(Ordering::Relaxed)
+    }
+
+    /// Makes the connection end with a refusal, because too little memory is free for the request
+    /// head. Does nothing and returns `false` if an earlier request is in flight, because the
+    /// refusal would look like the response to that request.
+    pub(crate) fn refuse_head(&self) -> bool {
+        let is_refused = self.requests_in_flight.load(Ordering::Relaxed) == 0;
+        self.is_head_refused.store(is_refused, Ordering::Relaxed);
+        is_refused
+    }
+
+    pub(crate) fn is_head_refused(&self) -> bool {
+        self.is_head_refused.load(Ordering::Relaxed)
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {

@@ -21,7 +21,7 @@ impl HeadPayment {
     /// Reserves memory for a head of which `head_len` bytes have arrived.
     ///
     /// # Errors
-    /// Returns an error if too little memory is free. The error ends the connection.
+    /// Returns an error if too little memory is free.
     pub(super) fn reserve_for(&mut self, head_len: usize, owner: &BudgetOwner) -> io::Result<()> {
         if head_len <= SHORT_LEN_MAX {
             self.reservation = None;

@@ -78,7 +78,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
         Poll::Ready(match &mut this.tracking {
             Tracking::Bytes(activity, payment) if !came.is_empty() => {
                 activity.record_bytes_read(came.len());
-                payment.reserve_for(activity.head_len(), &activity.owner)
+                let reserved = payment.reserve_for(activity.head_len(), &activity.owner);
+                if reserved.is_err() && activity.refuse_head() {
+                    // The connection ends after this poll. After an error, hyper could close the
+                    // stream before the refusal is written.
+                    return Poll::Pending;
+                }
+                reserved
             }
             Tracking::Frames(allowance) => allowance.spend_on(came),
             Tracking::Nothing | Tracking::Bytes(..) => Ok(()),
