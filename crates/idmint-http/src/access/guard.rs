@@ -143,6 +143,7 @@ impl Guard {
         if let (Ok(permit), Some(caller)) = (&permit, Caller::of(request.extensions())) {
             caller.note.has_shown(permit);
         }
+        let permit = permit.and_then(|permit| self.check_expiry(permit));
         // A health or metrics probe with a valid token or certificate does not count towards the
         // rate limit. Other probes count, because an attacker could use them to try many tokens.
         if !is_free || permit.is_err() {
@@ -176,8 +177,8 @@ impl Guard {
         taken.map(drop)
     }
 
-    /// Returns the permit of the request's token. Without a token, returns the permit of the
-    /// connection's certificate.
+    /// Returns the permit of the request's token, even if the token has expired. Without a token,
+    /// returns the permit of the connection's certificate.
     fn permit(&self, request: &Request) -> Result<Arc<Permit>, Problem> {
         let shown =
             Caller::of(request.extensions()).and_then(|caller| caller.certificate.as_deref());
@@ -187,7 +188,7 @@ impl Guard {
             {
                 certificates.load().permit(shown, self.since_1970())
             }
-            (Some(tokens), ..) => self.permit_of_token(&tokens.load(), request.headers()),
+            (Some(tokens), ..) => permit_of_token(&tokens.load(), request.headers()),
             (None, ..) => Err(refuse(
                 "missing_certificate",
                 "the connection has no client certificate; present one in the TLS handshake",
@@ -195,19 +196,8 @@ impl Guard {
         }
     }
 
-    fn permit_of_token(
-        &self,
-        tokens: &Tokens,
-        headers: &HeaderMap,
-    ) -> Result<Arc<Permit>, Problem> {
-        let token = bearer(headers)?;
-        let permit = tokens.permit(&TokenDigest::of(token));
-        let permit = permit.ok_or_else(|| {
-            refuse(
-                "invalid_token",
-                "the token is unknown, or was revoked; use one that http.tokens lists",
-            )
-        })?;
+    /// Returns the permit, unless its token has expired.
+    fn check_expiry(&self, permit: Arc<Permit>) -> Result<Arc<Permit>, Problem> {
         match permit.expires {
             Some(expires) if UnixTime::from(self.clock.now()) >= expires => Err(refuse(
                 "expired_token",
@@ -216,7 +206,7 @@ impl Guard {
                     permit.shown_by
                 ),
             )),
-            _ => Ok(Arc::clone(permit)),
+            _ => Ok(permit),
         }
     }
 
@@ -293,6 +283,16 @@ fn may_wait(request: &Request) -> bool {
         || *request.method() != Method::POST
 }
 
+fn permit_of_token(tokens: &Tokens, headers: &HeaderMap) -> Result<Arc<Permit>, Problem> {
+    let permit = tokens.permit(&TokenDigest::of(bearer(headers)?));
+    permit.cloned().ok_or_else(|| {
+        refuse(
+            "invalid_token",
+            "the token is unknown, or was revoked; use one that http.tokens lists",
+        )
+    })
+}
+
 /// Returns the bearer token of a request. Source: RFC 6750, section 2.1.
 fn bearer(headers: &HeaderMap) -> Result<&[u8], Problem> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
@@ -331,7 +331,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
-    use crate::access::permit_of;
+    use crate::access::{CallerNote, permit_of};
 
     #[test]
     fn a_request_that_may_be_long_names_its_token_and_a_single_mint_does_not() {
@@ -357,6 +357,31 @@ mod tests {
             let expected = is_named.then_some("the token `a`");
             assert_eq!(name, expected, "{method} {uri} {body}");
         }
+    }
+
+    #[test]
+    fn a_caller_with_an_expired_token_is_refused_by_its_name() {
+        let digest = TokenDigest::of(b"secret");
+        let text = format!(
+            "[[token]]\nname = \"a\"\nsha256 = \"{digest}\"\nscopes = [\"mint\"]\nexpires = \"2020-01-01T00:00:00Z\"\n"
+        );
+        let tokens = Tokens::parse(&text, "tokens.toml".as_ref(), &[]).expect("a token");
+        let guard = Guard::new(Some(tokens), None, None, Vec::new(), Clock::system().into());
+        let caller = Caller {
+            address: [127, 0, 0, 1].into(),
+            certificate: None,
+            note: CallerNote::default(),
+            auditor: None,
+        };
+        let note = caller.note.clone();
+        let request = Request::post("/ids/flax")
+            .header(header::AUTHORIZATION, "Bearer secret")
+            .extension(caller)
+            .body(Body::empty());
+        let refused = guard.admit(Need::Token, "", &mut request.expect("a request"));
+        let refused = refused.expect_err("it has expired");
+        assert!(refused.detail().contains("expired"), "{refused:?}");
+        assert_eq!(note.shown_by(), Some("the token `a`"));
     }
 
     fn token_of(fields: &[&str]) -> Option<String> {
