@@ -1,5 +1,6 @@
 //! Serves connections: admits them, limits them and drains them.
 
+use std::io::Write;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -269,11 +270,37 @@ fn turn_away(stream: TcpStream, answer: Bytes, refusals: &Arc<Semaphore>) {
             let _ = tokio::time::timeout(REFUSAL_MAX, refuse(stream, answer)).await;
             drop(permit);
         });
+    } else if let Ok(mut stream) = stream.into_std() {
+        // The socket stays non-blocking, and the refusal fits into its empty send buffer.
+        let _ = stream.write(&answer);
     }
 }
 
 fn log_panic(ended: Result<(), JoinError>) {
     if ended.is_err_and(|error| error.is_panic()) {
         error!("the task of a connection panicked, so its client got no response; this is a bug");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_beyond_those_that_may_linger_gets_its_refusal() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let mut client = TcpStream::connect(address).await.expect("it listens");
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let answer = Bytes::from_static(refusal(false));
+        turn_away(stream, answer.clone(), &Arc::new(Semaphore::new(0)));
+        let mut received = Vec::new();
+        client.read_to_end(&mut received).await.expect("a close");
+        assert_eq!(received, answer);
     }
 }
