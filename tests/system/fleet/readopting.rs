@@ -112,6 +112,14 @@ fn void(node: &Service) -> u16 {
     Client::connect(node.address()).exchange(void).status
 }
 
+/// Requests a number of the series `old`, which the single node has closed after its first number.
+/// Returns the status of the response.
+fn old_number(node: &Service, key: &str) -> u16 {
+    let headers = format!("idempotency-key: {key}\r\n");
+    let asked = request("POST /numbers/old", &headers, "");
+    Client::connect(node.address()).exchange(asked).status
+}
+
 impl Single {
     fn new() -> Single {
         let home = Home::new();
@@ -125,6 +133,10 @@ impl Single {
             .map(|nth| number(&service, &format!("o{nth}")))
             .collect();
         assert_eq!(void(&service), 201);
+        assert_eq!(old_number(&service, "o0"), 201);
+        let close = request("POST /numbers/old/close", "", "");
+        let closed = Client::connect(service.address()).exchange(close);
+        assert_eq!(closed.status, 201, "{}", closed.text());
         service.send(Signal::TERM);
         service.wait();
         Single {
@@ -150,6 +162,8 @@ fn after_a_restore_to_before_an_adoption_all_records_of_the_node_come_back() {
     // therefore in the journal of this node, its local copy of its commits.
     assert_eq!(append_long(&first, ledger, 0), single.events[0]);
     assert_eq!(number(&first, "o0"), single.numbers[0]);
+    // The journal also has the closing of a series, but none of its numbers.
+    assert_eq!(old_number(&first, "new"), 409);
     let new: Vec<_> = ["new0", "new1", "new2"]
         .map(|key| (number(&first, key), append(&first, ledger, key), key))
         .into();
@@ -197,4 +211,8 @@ fn after_a_restore_to_before_an_adoption_all_records_of_the_node_come_back() {
         assert_eq!(append(&first, ledger, key), event, "{key}");
     }
     assert_eq!(void(&first), 200, "it is void for this reason already");
+    assert_eq!(
+        (old_number(&first, "o0"), old_number(&first, "new")),
+        (200, 409)
+    );
 }

@@ -19,8 +19,9 @@ use crate::records::SharedRecords;
 use crate::slot_lease::{Founding, UnseenNodes};
 use crate::stored::{Adopting, FleetMeta, HorizonRecord};
 use crate::{
-    AgreedMeta, Coordinator, CoordinatorError, FleetEra, FleetRecords, KeyValue, KnownFleet,
-    MemoryCoordinator, Range, Revision, Transaction, Write,
+    AgreedMeta, AppendJournal, Coordinator, CoordinatorError, FleetEra, FleetRecords,
+    JournalCopies, JournalImport, KeyValue, KnownFleet, MemoryCoordinator, Range, Reimported,
+    Revision, Transaction, Write,
 };
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
@@ -1084,7 +1085,84 @@ fn a_series_that_the_fleet_has_closed_is_not_opened_again() {
     node.start().expect("the adoption has not begun");
 }
 
-/// Returns rules that write the numbers of each series that matches `pattern` as `text`.
+/// Imports the rows of a node's journal after a restore, as a fence does.
+fn import(store: &Arc<MemoryCoordinator>, journal: &TempDir) -> Reimported {
+    fence(store, None);
+    let paths = [journal.path().to_owned()];
+    let copies = JournalCopies::read(&paths, &Namespace::default()).expect("it is whole");
+    let meta = store.read(&[Range::one(keys().meta())]).expect("memory");
+    let import = JournalImport::new(
+        Arc::clone(store) as Arc<dyn Coordinator>,
+        &Namespace::default(),
+        meta.ranges[0][0].modified,
+        &copies,
+    );
+    import.run().expect("memory answers")
+}
+
+#[test]
+fn a_closed_series_comes_back_whole_and_closed_after_a_restore_to_before_the_adoption() {
+    // The folder or the fleet closed the series. A journal has the first numbers, or none of them.
+    for (is_own, is_read) in [(true, true), (true, false), (false, true), (false, false)] {
+        let (mut node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+        let acme = series("acme-2026");
+        let close = |records: &dyn RecordStore| {
+            let head = records.series_head(&acme).expect("reads");
+            records
+                .write(&[close_plan(&acme, head)])
+                .expect("it is open");
+        };
+        if is_own {
+            let opened = open(node.folder.path()).expect("it starts");
+            close(
+                &*ready(opened, HORIZON, &[format("1ms")])
+                    .records()
+                    .expect("works"),
+            );
+        }
+        let adoption = adoption(store.clone());
+        fence(&store, None);
+        let backup = store.copy();
+        run(&adoption, &node).expect("nothing is in the way");
+        let journal = tempfile::tempdir().expect("a temporary folder");
+        let kept = AppendJournal::of(journal.path(), &Namespace::default(), || ());
+        let of_node = records_of_node(&store).with_journal(Some(kept));
+        if is_read {
+            let first = (acme.clone(), node.given[0].mark.key);
+            of_node.given_to(&[first]).expect("reads");
+        }
+        if !is_own {
+            node.given.insert(250, give(&of_node, &acme, 1, "later"));
+            close(&of_node);
+        }
+        let closed = of_node.series_state(&acme).expect("reads").closed;
+
+        store.restore(&backup);
+        import(&store, &journal);
+        let before = records(&store).series_state(&acme).expect("reads");
+        assert!(before.closed.is_some() && before.head.is_some() == is_read);
+        run(&adoption, &node).expect("the fleet has had all of the folder");
+        let done = import(&store, &journal);
+
+        assert_eq!(
+            (done.lost_numbers, done.numbers),
+            (vec![], u64::from(!is_own))
+        );
+        let of_node = records_of_node(&store);
+        let given = of_node.given(&acme, 0, 999).expect("reads");
+        assert_eq!(given, node.given[..node.given.len() - 1]);
+        let state = of_node.series_state(&acme).expect("reads");
+        assert_eq!(
+            (state.head.map(|head| head.last), state.closed),
+            (closed.as_ref().and_then(|it| it.last), closed)
+        );
+        of_node
+            .write(&[given_plan(&acme, 1, "new", state.head)])
+            .expect_err("it is closed");
+    }
+}
+
+/// Returns rules that write the numbers of all series that match `pattern` as `text`.
 fn rules(pattern: &str, text: &str) -> NumberRules {
     let rule = NumberRule {
         template: NumberTemplate::from_text(text).expect("a template"),

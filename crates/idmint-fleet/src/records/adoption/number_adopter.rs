@@ -10,7 +10,8 @@ use crate::records::numbers::{
     void_to_bytes,
 };
 use idmint_records::ledger::{
-    FormChange, FormerTemplate, GivenNumbers, KeptTemplates, NumberKinds, SeriesName, VoidedNumber,
+    ClosedSeries, FormChange, FormerTemplate, GivenNumbers, KeptTemplates, NumberKinds, SeriesName,
+    VoidedNumber,
 };
 use idmint_storage::{NumberStore, SeriesSummary, StoreError};
 
@@ -24,19 +25,21 @@ const SERIES_PAGE: usize = 100;
 const ROWS_READ_MAX: usize = 100;
 
 impl RecordAdopter {
-    /// Checks that the single node and the fleet's nodes were last started with the same
-    /// `[numbers]` settings. Compares the templates for the texts of numbers, and the kinds of the
-    /// folder's series. `of` is the folder's number store.
+    /// Checks that the adopted node and the fleet's nodes were last started with the same templates
+    /// for the texts of numbers, and with the same kinds for the series in the folder. Also checks
+    /// that the fleet has not closed a series of which the folder has further numbers. `of` is the
+    /// number store in the folder of the adopted node.
     ///
-    /// Call this method before an adoption begins. Later no node can start on the folder, so an
-    /// operator could not correct a difference.
+    /// Call this method only before an adoption begins. Later no node can start on the folder, so
+    /// an operator could not correct the difference. When an adoption is repeated after a restore,
+    /// a journal may have closed a series again whose numbers only the folder still has.
     ///
     /// The node's last start compared these templates with the texts of all numbers in the folder.
     /// So with the same templates, the fleet never writes one of these texts for another number.
     ///
     /// # Errors
-    /// Returns [`AdoptError::OtherTemplates`] or [`AdoptError::OtherKind`] if they differ, and
-    /// [`AdoptError::Store`] if the fleet cannot be read.
+    /// Returns [`AdoptError::OtherTemplates`], [`AdoptError::OtherKind`] or [`AdoptError::Differs`]
+    /// if they differ, and [`AdoptError::Store`] if the fleet cannot be read.
     pub(crate) fn check_rules(&self, of: &dyn NumberStore) -> Result<(), AdoptError> {
         if of.series(None, 1)?.is_empty() {
             return Ok(());
@@ -47,17 +50,27 @@ impl RecordAdopter {
             let text = differences(own.last(), there.last());
             return Err(AdoptError::OtherTemplates(text));
         }
-        let Some(there) = self.store.number_kinds()? else {
-            return Ok(());
-        };
-        match other_kinds(of, &there)?.into_iter().next() {
-            None => Ok(()),
-            Some((series, own)) => Err(AdoptError::OtherKind {
+        if let Some(there) = self.store.number_kinds()?
+            && let Some((series, own)) = other_kinds(of, &there)?.into_iter().next()
+        {
+            return Err(AdoptError::OtherKind {
                 there: there.of(&series).to_owned(),
                 series,
                 own,
-            }),
+            });
         }
+        for_each_series(of, |own| {
+            let there = self.store.series_summary(&own.series)?;
+            let last = |summary: &SeriesSummary| summary.head().map(|head| head.last);
+            let is_further = |there: &SeriesSummary| last(there) < last(&own);
+            match there.filter(|there| there.closed.is_some()) {
+                Some(there) if is_further(&there) => Err(AdoptError::Differs {
+                    what: format!("series {}", own.series),
+                    key: self.store.keys.series(&own.series),
+                }),
+                Some(_) | None => Ok(()),
+            }
+        })
     }
 
     /// Stores the folder's templates for the texts of numbers, and the kinds of its series, in the
@@ -89,7 +102,9 @@ impl RecordAdopter {
         }
     }
 
-    /// Copies a series with all its numbers into the fleet. `of` is the folder's number store.
+    /// Copies a series with all its numbers into the fleet. `of` is the number store in the data
+    /// folder of the single node, which the fleet takes over. A series that the fleet has closed
+    /// stays closed.
     ///
     /// # Errors
     /// Returns [`AdoptError`] if the fleet's numbers differ, or if the fleet cannot be read or
@@ -110,11 +125,7 @@ impl RecordAdopter {
             return Err(differs(&keys.series(series)));
         }
         let known = begun.map(|there| there.last);
-        let is_closed = there.as_ref().is_some_and(|there| there.closed.is_some());
         let last = summary.head().map(|head| head.last);
-        if is_closed && known < last {
-            return Err(differs(&keys.series(series)));
-        }
         let mut batch = AdoptedBatch::new(&self.store, self.is_trial);
         let mut earlier_form = earlier_form(summary, of)?;
         let (mut count, mut next) = (AdoptedCount::default(), Some(summary.first));
@@ -150,13 +161,19 @@ impl RecordAdopter {
             }
             next = last.checked_add(1);
         }
-        // If the fleet has issued numbers after the folder's last one, its row of the series is
-        // newer. Keep that row, even if the folder has closed the series.
-        if known > last || known == last && (is_closed || summary.closed.is_none()) {
+        // If the fleet has issued numbers after the folder's last number, the fleet's row of the
+        // series is newer. Keep that row, even if the folder has closed the series.
+        let closed = there.and_then(|there| there.closed);
+        if known > last || known == last && (closed.is_some() || summary.closed.is_none()) {
             count.found += 1;
         } else {
             let key = keys.series(series);
-            let value = series_to_bytes(&key, ADOPTED, summary);
+            let closed = closed.map(|closed| ClosedSeries { last, ..closed });
+            let summary = SeriesSummary {
+                closed: closed.or(summary.closed.clone()),
+                ..summary.clone()
+            };
+            let value = series_to_bytes(&key, ADOPTED, &summary);
             batch.update(key, value, revision)?;
             count.written += 1;
         }
@@ -192,21 +209,32 @@ fn differences(folder: Option<&KeptTemplates>, fleet: Option<&KeptTemplates>) ->
 fn other_kinds(
     of: &dyn NumberStore,
     there: &NumberKinds,
-) -> Result<Vec<(SeriesName, String)>, StoreError> {
+) -> Result<Vec<(SeriesName, String)>, AdoptError> {
     let own = of.kinds()?.unwrap_or_default();
-    let (mut others, mut after) = (Vec::new(), None);
+    let mut others = Vec::new();
+    for_each_series(of, |SeriesSummary { series, .. }| {
+        let kind = own.of(&series);
+        if kind != there.of(&series) {
+            others.push((series.clone(), kind.to_owned()));
+        }
+        Ok(())
+    })?;
+    Ok(others)
+}
+
+/// Calls `see` for each series in the folder. `of` is the number store in the folder.
+fn for_each_series(
+    of: &dyn NumberStore,
+    mut see: impl FnMut(SeriesSummary) -> Result<(), AdoptError>,
+) -> Result<(), AdoptError> {
+    let mut after = None;
     loop {
         let page = of.series(after.as_ref(), SERIES_PAGE)?;
         let Some(last) = page.last() else {
-            return Ok(others);
+            return Ok(());
         };
         after = Some(last.series.clone());
-        let names = page.into_iter().map(|summary| summary.series);
-        let differing = names.filter(|series| own.of(series) != there.of(series));
-        others.extend(differing.map(|series| {
-            let kind = own.of(&series).to_owned();
-            (series, kind)
-        }));
+        page.into_iter().try_for_each(&mut see)?;
     }
 }
 
