@@ -1162,6 +1162,48 @@ fn a_closed_series_comes_back_whole_and_closed_after_a_restore_to_before_the_ado
     }
 }
 
+#[test]
+fn conjunctions_that_the_fleet_has_removed_are_adopted_again_beside_a_later_one() {
+    // The folder has conjunctions of the pair at 5.0 s and 6.5 s. A report can join one of these or
+    // the later one if they are at most 2 s apart.
+    for (later, is_adopted) in [(8_500_001, true), (8_500_000, false), (5_000_001, false)] {
+        let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+        let adoption = adoption(store.clone());
+        fence(&store, None);
+        let backup = store.copy();
+        run(&adoption, &node).expect("nothing is in the way");
+        let journal = tempfile::tempdir().expect("a temporary folder");
+        let kept = AppendJournal::of(journal.path(), &Namespace::default(), || ());
+        let of_node = records_of_node(&store).with_journal(Some(kept));
+        let mut old = of_node.anchors(None, 999).expect("reads");
+        old.retain(|old| (&old.key.format, old.key.pair) == (&tallied().format, tallied().pair));
+        of_node.forget_anchors(&old).expect("memory answers");
+        let written = of_node.write(&[anchor(later, 0)]);
+        written.expect("the pair has no conjunction");
+
+        store.restore(&backup);
+        import(&store, &journal);
+        let adopted = run(&adoption, &node);
+
+        assert_eq!(adopted.is_ok(), is_adopted, "{later}: {adopted:?}");
+        let records = records_of_node(&store);
+        if !is_adopted {
+            assert_eq!(near(&records, later), [(later, 0)]);
+            continue;
+        }
+        let all = [5_500_000, later].map(|tca| near(&records, tca));
+        assert_eq!(
+            all,
+            [vec![(5_000_000, 0), (6_500_000, 1)], vec![(later, 0)]]
+        );
+        assert_eq!(import(&store, &journal), Reimported::default());
+        assert_eq!(
+            records.externals(&[tallied()]).expect("reads"),
+            [externals()]
+        );
+    }
+}
+
 /// Returns rules that write the numbers of all series that match `pattern` as `text`.
 fn rules(pattern: &str, text: &str) -> NumberRules {
     let rule = NumberRule {

@@ -7,6 +7,7 @@
 //! import of journals may have brought back only the beginning of a ledger or series. The adoption
 //! then adds the rest.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::adopted_batch::AdoptedBatch;
@@ -21,7 +22,7 @@ use crate::records::rows::{
     pair_to_bytes,
 };
 use crate::records::shared_store::SharedStore;
-use idmint_records::conjunction::Anchor;
+use idmint_records::conjunction::{Anchor, Tca};
 use idmint_records::ledger::{EventId, EventTime, LedgerId, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::rows::append_row;
@@ -281,12 +282,14 @@ impl RecordAdopter {
     /// Copies pairs of objects into the fleet, with their anchors and the anchors' report counts
     /// and external ids.
     ///
-    /// A pair that the fleet already has stays unchanged. The fleet may have more anchors of that
-    /// pair. The pair's report counts and external ids are neither compared nor copied.
+    /// Anchors that the fleet already has stay unchanged, with their report counts and external
+    /// ids. A pair of the fleet may lack anchors of the folder, because the fleet removed them as
+    /// too old before a restore. These are added, and the fleet's nodes remove them again.
     ///
     /// # Errors
-    /// Returns [`AdoptError`] if the fleet has a pair but lacks one of its anchors in `pairs`, or
-    /// if the fleet cannot be read or written. Other pairs may have been written before the error.
+    /// Returns [`AdoptError`] if an anchor that the fleet lacks is within two seconds of one that
+    /// only the fleet has, because a report could join either. Also returns it if the fleet cannot
+    /// be read or written. Other pairs may have been written before the error.
     pub(crate) fn adopt_pairs(&self, pairs: &[StoredPair]) -> Result<AdoptedCount, AdoptError> {
         let keys = &self.store.keys;
         let ranges: Vec<Range> = pairs
@@ -306,47 +309,59 @@ impl RecordAdopter {
         {
             let key = keys.pair(format, *pair);
             count.parts += u64::try_from(anchors.len()).expect("a pair has few");
-            if found.is_empty() {
-                for StoredAnchor {
-                    anchor,
-                    report_count,
-                    externals,
-                } in anchors
-                {
-                    let key = keys.conjunction(format, (anchor.tca, *pair));
-                    let value = conjunction_to_bytes(&key, anchor.rank, report_count.as_ref());
-                    batch.replace(key, value)?;
-                    if externals.is_empty() {
-                        continue;
-                    }
-                    let anchor = AnchorKey {
-                        format: format.clone(),
-                        pair: *pair,
-                        tca: anchor.tca,
-                    };
-                    for external in externals {
-                        batch.replace(keys.external(&anchor, external), Vec::new())?;
-                    }
-                    let key = keys.externals(&anchor);
-                    let value = externals_to_bytes(&key, externals);
-                    batch.replace(key, value)?;
-                }
-                let mut created: Vec<Anchor> = anchors.iter().map(|stored| stored.anchor).collect();
-                created.sort_by_key(|anchor| (anchor.rank, anchor.tca));
-                let value = pair_to_bytes(&key, ADOPTED, &created);
-                batch.create(key, value)?;
-                count.written += 1;
-            } else {
-                let there = anchors_of(&found)?;
-                if !anchors.iter().all(|stored| there.contains(&stored.anchor)) {
-                    let what = format!(
-                        "the conjunctions of {} and {} in {format}",
-                        pair.primary, pair.secondary
-                    );
-                    return Err(AdoptError::Differs { what, key });
-                }
-                count.found += 1;
+            let mut all = anchors_of(&found)?;
+            let place = |anchor: &Anchor| (anchor.tca, anchor.rank);
+            let there: BTreeSet<_> = all.iter().map(place).collect();
+            let own: BTreeSet<_> = anchors.iter().map(|own| place(&own.anchor)).collect();
+            let missing: BTreeSet<_> = own.difference(&there).copied().collect();
+            let is_near = |(tca, _): &(Tca, u32)| {
+                let (from, to) = tca.neighbourhood().into_inner();
+                missing.range((from, 0)..=(to, u32::MAX)).next().is_some()
+            };
+            if there.difference(&own).any(is_near) {
+                let what = format!(
+                    "the conjunctions of {} and {} in {format}",
+                    pair.primary, pair.secondary
+                );
+                return Err(AdoptError::Differs { what, key });
             }
+            if missing.is_empty() {
+                count.found += 1;
+                continue;
+            }
+            for StoredAnchor {
+                anchor,
+                report_count,
+                externals,
+            } in anchors
+            {
+                if !missing.contains(&place(anchor)) {
+                    continue;
+                }
+                all.push(*anchor);
+                let key = keys.conjunction(format, (anchor.tca, *pair));
+                let value = conjunction_to_bytes(&key, anchor.rank, report_count.as_ref());
+                batch.replace(key, value)?;
+                if externals.is_empty() {
+                    continue;
+                }
+                let anchor = AnchorKey {
+                    format: format.clone(),
+                    pair: *pair,
+                    tca: anchor.tca,
+                };
+                for external in externals {
+                    batch.replace(keys.external(&anchor, external), Vec::new())?;
+                }
+                let key = keys.externals(&anchor);
+                let value = externals_to_bytes(&key, externals);
+                batch.replace(key, value)?;
+            }
+            all.sort_by_key(|anchor| (anchor.rank, anchor.tca));
+            let revision = found.first().map_or(Revision::ABSENT, |row| row.modified);
+            let value = pair_to_bytes(&key, ADOPTED, &all);
+            batch.update(key, value, revision)?;
+            count.written += 1;
         }
         batch.flush()?;
         Ok(count)
