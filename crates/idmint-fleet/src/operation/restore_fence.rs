@@ -434,7 +434,13 @@ impl Found {
         let known_as = high_waters
             .iter()
             .flat_map(|known| [known.origin(), known.fleet()])
-            .flatten()
+            .flatten();
+        let known_as = rule
+            .journals
+            .names
+            .iter()
+            .copied()
+            .chain(known_as)
             .collect();
         let fences = high_waters
             .iter()
@@ -509,8 +515,8 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
         .into_iter()
         .chain(least)
         .fold(floor, UnixNanos::max);
-    let origin = rule.journals.origin.or(known_as.first().copied());
-    let mut meta = meta.unwrap_or_else(|| founded_by(rule, origin.unwrap_or(fleet), floor));
+    let origin = known_as.first().copied().unwrap_or(fleet);
+    let mut meta = meta.unwrap_or_else(|| founded_by(rule, origin, floor));
     meta.fence(fleet, floor, &known_as);
     meta.fences = fences.saturating_add(1);
     meta.lacks_records = lacks_records;
@@ -946,7 +952,7 @@ mod tests {
         let adopted = Some(StoredInstant(after(20)));
         let with_journals = FenceRule {
             journals: JournalledFleet {
-                origin: Some(Nonce::new(1)),
+                names: vec![Nonce::new(1)],
                 ..JournalledFleet::default()
             },
             ..rule()
@@ -1217,7 +1223,7 @@ mod tests {
             MemoryCoordinator::default(),
             FenceRule {
                 journals: JournalledFleet {
-                    origin: Some(Nonce::new(9)),
+                    names: vec![Nonce::new(9)],
                     ..JournalledFleet::default()
                 },
                 ..rule()

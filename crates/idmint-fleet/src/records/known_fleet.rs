@@ -41,9 +41,15 @@ pub(crate) struct FleetEra {
     pub(crate) origin: u128,
 }
 
-#[cfg(test)]
 impl FleetEra {
+    /// `true` if a fence that came after the era `earlier` began this era. A node accepts the fence
+    /// even if it has given the fleet another first name, as after a wipe of the store.
+    pub(crate) fn is_later_fence(self, earlier: FleetEra) -> bool {
+        self.fences > 0 && self.fences >= earlier.fences && self.floor > earlier.floor
+    }
+
     /// Returns the era of a fleet before its first fence.
+    #[cfg(test)]
     pub(crate) fn first(fleet: Nonce, floor: UnixNanos) -> FleetEra {
         FleetEra {
             fences: 0,

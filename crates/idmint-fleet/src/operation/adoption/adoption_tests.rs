@@ -687,7 +687,7 @@ fn fence_rule(origin: Option<Nonce>) -> FenceRule {
             ahead_max: Duration::ZERO,
         },
         journals: crate::JournalledFleet {
-            origin,
+            names: origin.into_iter().collect(),
             ..crate::JournalledFleet::default()
         },
         formats: Vec::new(),

@@ -27,10 +27,10 @@ use idmint_storage::Namespace;
 pub struct JournalCopies {
     keys: Keys,
     files: Vec<PathBuf>,
-    /// For each given path, the first names of the fleets whose rows the journal there contains, in
-    /// the order of the rows.
-    origins: Vec<(PathBuf, Vec<u128>)>,
-    /// The highest number of fences that any of the journals records.
+    /// For each given path, the eras of the rows in the journal there, in the order of the rows.
+    eras: Vec<(PathBuf, Vec<FleetEra>)>,
+    /// The highest number of earlier `fence-restore` commands (run by an operator after a restore)
+    /// that any of the journals contains.
     fences: u32,
     pub(super) ledgers: BTreeMap<LedgerId, BTreeMap<EventId, JournalledCommit>>,
     /// The journalled anchors of each pair of objects.
@@ -59,12 +59,12 @@ pub struct DamagedPart {
     pub rows_after: u64,
 }
 
-/// Facts about a fleet that its nodes' journals contain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The facts about a fleet that its nodes' journals (local copies of the fleet's rows) contain.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JournalledFleet {
-    /// The fleet's first name, or `None` if it is unknown.
-    pub origin: Option<Nonce>,
-    /// The highest number of fences that any of the journals records.
+    /// The known names of the fleet. The first one identifies the fleet if the store has none.
+    pub names: Vec<Nonce>,
+    /// The highest number of earlier `fence-restore` commands that any of the journals contains.
     pub fences: u32,
     /// The latest time at which an event was recorded or a number issued.
     pub newest: Option<UnixNanos>,
@@ -115,7 +115,8 @@ pub enum JournalError {
     /// The journal belongs to another fleet.
     #[error(
         "{}: this is a journal of {other}, not of {here}. If a node with an empty folder founded {here} in a wiped etcd, \
-         stop that node, wipe etcd again, and fence with all journals", .path.display()
+         stop that node, wipe etcd again, and fence with all journals. If the node of this journal moved to {other} later, \
+         give only its journal files of {here}", .path.display()
     )]
     OtherFleet {
         /// The given path.
@@ -151,7 +152,7 @@ impl JournalCopies {
         let mut copies = JournalCopies {
             keys: Keys::of(namespace),
             files: Vec::new(),
-            origins: Vec::new(),
+            eras: Vec::new(),
             fences: 0,
             ledgers: BTreeMap::new(),
             pairs: BTreeMap::new(),
@@ -164,11 +165,11 @@ impl JournalCopies {
                 path: path.clone(),
                 error,
             };
-            let mut origins = Vec::new();
+            let mut eras = Vec::new();
             for file in files_of(path, namespace).map_err(unreadable)? {
                 let bytes = fs::read(&file).map_err(unreadable)?;
                 copies
-                    .add_file(file, &bytes, &mut origins)
+                    .add_file(file, &bytes, &mut eras)
                     .map_err(|refused| match refused {
                         NotIndexed::Stray(key) => JournalError::OtherNamespace {
                             path: path.clone(),
@@ -180,40 +181,54 @@ impl JournalCopies {
                         }
                     })?;
             }
-            copies.origins.push((path.clone(), origins));
+            copies.eras.push((path.clone(), eras));
         }
         copies.numbers.settle();
         Ok(copies)
     }
 
-    /// Keeps only the rows of the fleet with one of these names, and returns the facts about this
-    /// fleet. A journal has rows of another fleet if its node was part of that fleet before.
-    /// `names` is empty if the store no longer has a fleet. Then the last row of the first journal
-    /// with rows determines the fleet.
+    /// Keeps only the rows of the fleet that had one of these names, and returns the facts that the
+    /// journals contain about this fleet. If `names` is empty because the store has no fleet any
+    /// more, the latest era in which any journal ends determines the fleet. Rows of a fleet that a
+    /// node left for this one belong to it if this one was fenced later, as when `fence-restore`
+    /// renamed a wiped fleet. Other rows can exist if a node was part of another fleet before.
     ///
     /// # Errors
-    /// Returns [`JournalError::OtherFleet`] if a journal has rows of other fleets only.
+    /// Returns [`JournalError::OtherFleet`] if a journal ends with rows of another fleet.
     pub fn of_fleet(
         mut self,
         names: &[Nonce],
     ) -> Result<(JournalCopies, JournalledFleet), JournalError> {
-        let first = || self.origins.iter().find_map(|(_, origins)| origins.last());
-        let names: Vec<u128> = match names {
-            [] => first().copied().into_iter().collect(),
-            names => names.iter().map(|name| name.bits()).collect(),
-        };
+        let mut names: Vec<u128> = names.iter().map(|name| name.bits()).collect();
+        if names.is_empty() {
+            let ends = self.eras.iter().filter_map(|(_, eras)| eras.last());
+            names.extend(ends.max().map(|era| era.origin));
+        }
+        let renamed: Vec<[u128; 2]> = self
+            .eras
+            .iter()
+            .flat_map(|(_, eras)| eras.windows(2))
+            .filter(|eras| eras[1].is_later_fence(eras[0]))
+            .map(|eras| [eras[0].origin, eras[1].origin])
+            .collect();
+        while let Some(pair) = renamed
+            .iter()
+            .find(|[from, to]| names.contains(from) != names.contains(to))
+        {
+            let new = pair.iter().find(|name| !names.contains(name));
+            names.extend(new.copied());
+        }
         let is_of = |era: FleetEra| names.contains(&era.origin);
-        let is_other = |origins: &[u128]| !names.iter().any(|name| origins.contains(name));
-        let other = self.origins.iter().find_map(|(path, origins)| {
-            let last = origins.last().filter(|_| is_other(origins))?;
-            Some((path, last))
+        let other = self.eras.iter().find_map(|(path, eras)| {
+            let last = eras.last().filter(|last| !is_of(**last))?;
+            Some((path, last.origin))
         });
         if let Some((path, other)) = other {
-            let began = |name: &u128| format!("the fleet that began as {name:032x}");
+            let began = |name: u128| format!("the fleet that began as {name:032x}");
             return Err(JournalError::OtherFleet {
                 path: path.clone(),
                 other: began(other),
-                here: names.first().map(began).unwrap_or_default(),
+                here: names.first().copied().map(began).unwrap_or_default(),
             });
         }
         self.ledgers
@@ -225,7 +240,7 @@ impl JournalCopies {
         self.numbers.retain(is_of);
         let recorded = self.recorded().chain(self.numbers.recorded());
         let fleet = JournalledFleet {
-            origin: names.first().copied().map(Nonce::new),
+            names: names.iter().copied().map(Nonce::new).collect(),
             fences: self.fences,
             newest: recorded
                 .max()
@@ -285,12 +300,12 @@ impl JournalCopies {
         })
     }
 
-    /// Indexes the rows of a journal file, and adds the first names of their fleets to `origins`.
+    /// Indexes the rows of a journal file, and adds the eras of these rows to `eras`.
     fn add_file(
         &mut self,
         path: PathBuf,
         bytes: &[u8],
-        origins: &mut Vec<u128>,
+        eras: &mut Vec<FleetEra>,
     ) -> Result<(), NotIndexed> {
         let (mut at, mut era, mut rows) = (0, None, 0);
         // The start of the unusable part of the file at this position, and `true` if that part
@@ -329,8 +344,8 @@ impl JournalCopies {
                     return Err(NotIndexed::Stray(key.to_owned()));
                 }
                 (JournalRecord::Row { key, value }, Some(era)) => {
-                    if origins.last() != Some(&era.origin) {
-                        origins.push(era.origin);
+                    if eras.last() != Some(&era) {
+                        eras.push(era);
                     }
                     let place = RowPlace {
                         file: self.files.len() - 1,

@@ -583,7 +583,36 @@ fn what_was_appended_after_a_fence_that_lowered_a_floor_is_preferred_to_what_it_
 }
 
 #[test]
-fn without_a_name_the_fleet_is_the_one_with_which_the_first_journal_ends() {
+fn rows_from_before_and_after_a_fence_that_renamed_a_wiped_fleet_come_back_in_any_order() {
+    let renamed = FleetEra {
+        fences: 1,
+        floor: UnixNanos::from_seconds(3),
+        origin: 8,
+    };
+    let samples = SampleNodes::of(2);
+    let wipe = || samples.store.restore(&MemoryCoordinator::default());
+    let first = [(0, 1), (1, 2)].map(|(node, key)| {
+        let written = write(&samples.node(node, FIRST), genesis(key));
+        wipe();
+        written
+    });
+    let later = write(&samples.node(1, renamed), genesis(9));
+    for names in [&[][..], &[7], &[8]] {
+        for order in [[0, 1], [1, 0]] {
+            wipe();
+            let names: Vec<Nonce> = names.iter().copied().map(Nonce::new).collect();
+            let (copies, _) = samples.copies(order).of_fleet(&names).unwrap();
+            assert!(!samples.import(&copies).has_gap());
+            for written in first.iter().chain([&later]) {
+                let head = samples.forgetful().head(written.ledger()).unwrap();
+                assert_eq!(head, Some(written.head()), "{names:?} {order:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_name_the_fleet_is_the_one_with_which_the_journals_end() {
     let samples = SampleNodes::of(1);
     let earlier = FleetEra {
         origin: FIRST.origin + 1,
@@ -594,7 +623,7 @@ fn without_a_name_the_fleet_is_the_one_with_which_the_first_journal_ends() {
         samples.store.restore(&MemoryCoordinator::default());
     }
     let (_, fleet) = samples.copies([0]).of_fleet(&[]).unwrap();
-    assert_eq!(fleet.origin.map(Nonce::bits), Some(FIRST.origin));
+    assert_eq!(fleet.names, [Nonce::new(FIRST.origin)]);
 }
 
 #[test]
@@ -604,10 +633,10 @@ fn journals_of_another_fleet_or_namespace_are_refused_and_what_a_node_had_before
         origin: 8,
         ..FENCED
     };
-    let ours = write(&samples.node(0, FIRST), genesis(1));
+    write(&samples.node(0, other), genesis(3));
     write(&samples.node(1, other), genesis(2));
     samples.store.restore(&MemoryCoordinator::default());
-    write(&samples.node(0, other), genesis(3));
+    let ours = write(&samples.node(0, FIRST), genesis(1));
     samples.store.restore(&MemoryCoordinator::default());
     drop(samples.node(2, FIRST));
 
@@ -615,7 +644,7 @@ fn journals_of_another_fleet_or_namespace_are_refused_and_what_a_node_had_before
         let names: Vec<Nonce> = names.iter().copied().map(Nonce::new).collect();
         copies
             .of_fleet(&names)
-            .map(|(_, fleet)| fleet.origin.map(Nonce::bits))
+            .map(|(_, fleet)| fleet.names.first().copied().map(Nonce::bits))
     };
     assert_eq!(
         origin_of(samples.copies([2]), &[]).unwrap(),
@@ -627,7 +656,7 @@ fn journals_of_another_fleet_or_namespace_are_refused_and_what_a_node_had_before
     assert_eq!(origin_of(empty, &[]).unwrap(), None);
     let copies = samples.copies([0, 2]);
     let (copies, fleet) = copies.of_fleet(&[Nonce::new(7)]).unwrap();
-    assert_eq!(fleet.origin, Some(Nonce::new(7)));
+    assert_eq!(fleet.names, [Nonce::new(7)]);
     assert_eq!(fleet.newest, Some(UnixNanos::new(NOW * 1_000)));
     let done = samples.import(&copies);
     assert_eq!(
@@ -643,6 +672,10 @@ fn journals_of_another_fleet_or_namespace_are_refused_and_what_a_node_had_before
             matches!(refused, JournalError::OtherFleet { .. }),
             "{refused}"
         );
+    }
+    for order in [[0, 1], [1, 0]] {
+        let refused = origin_of(samples.copies(order), &[]);
+        assert!(refused.is_err(), "neither of them was fenced");
     }
     assert_eq!(
         origin_of(samples.copies([1]), &[]).unwrap(),
