@@ -2,6 +2,8 @@
 //! that all nodes share. It contains the slots, the id formats, and the floor, the time below which
 //! no node mints ids.
 
+use std::collections::BTreeSet;
+
 use super::fleet_keys::FleetKeys;
 use super::nonce::Nonce;
 use super::records::SharedRecords;
@@ -21,8 +23,8 @@ pub(super) struct OwnLayout {
     pub(super) formats: Vec<KeptFormat>,
 }
 
-/// The parts of the fleet's agreement that this node uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The parts of the fleet's agreement that this node relies on.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Agreed {
     /// The store revision that last wrote the agreement. Every write of a node's slot compares this
     /// revision, so the write fails if the agreement has changed.
@@ -39,6 +41,8 @@ pub(super) struct Agreed {
     /// The latest time for which an adopted single node may have minted ids. A later fence sets the
     /// floor to this instant or higher. `None` if no adoption has set this bound.
     pub(super) least: Option<StoredInstant>,
+    /// The ids of all adoptions that the fleet has completed, even if it has lost some.
+    pub(super) adoptions: BTreeSet<String>,
     /// The state of the records that nodes share.
     pub(super) records: SharedRecords,
 }
@@ -138,6 +142,7 @@ impl OwnLayout {
                 fences: meta.fences,
                 floor: meta.floor,
                 least: meta.least,
+                adoptions: meta.known_adoptions(),
                 records: meta.records(),
             }));
         }
@@ -366,13 +371,13 @@ mod tests {
             write: vec![Write::put(keys().meta(), value.to_vec())],
             ..Transaction::default()
         };
-        for value in [&b"{\"v\":3}"[..], b"{}", b"{\"v\":1,\"slots\":0}"] {
+        for value in [&b"{\"v\":4}"[..], b"{}", b"{\"v\":1,\"slots\":0}"] {
             store.commit(&put(value)).expect("memory answers");
             let refused = join(&store, &layout(8, &[])).expect_err("unreadable");
             assert_eq!(refused.failure_kind(), FailureKind::Damaged, "{refused}");
         }
         store
-            .commit(&put(b"{\"v\":4,\"more\":0}"))
+            .commit(&put(b"{\"v\":5,\"more\":0}"))
             .expect("memory answers");
         let refused = join(&store, &layout(8, &[])).expect_err("of a later version");
         assert_eq!(refused.failure_kind(), FailureKind::Disagrees, "{refused}");

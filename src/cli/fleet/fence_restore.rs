@@ -101,7 +101,11 @@ impl FenceRestore {
         }
         let judged = reimported.as_ref().map_or(Ok(()), reimport::judge);
         match (fence.lacks_records, fence.is_adopting) {
-            (true, _) => Err(judged.err().unwrap_or_else(lacks_records).and(HELD)),
+            (true, _) => Err(judged
+                .err()
+                .filter(|_| fence.lost_adoptions.is_empty())
+                .unwrap_or_else(|| lacks_records(&fence))
+                .and(HELD)),
             (false, true) => Err(judged.err().unwrap_or_else(is_adopting).and(ADOPT_AGAIN)),
             (false, false) => judged,
         }
@@ -245,10 +249,18 @@ const GIVEN_UP: &str =
 const NUMBERS_HELD: &str = "numbers that were given after the backup may be missing: no series gives numbers until you run \
                             `idmint numbers resume`, or fence again with the journals of all nodes";
 
-fn lacks_records() -> Failure {
-    Failure::damaged(
-        "the fleet is fenced, but etcd has lost the records of a node that was adopted after the backup",
-    )
+fn lacks_records(fence: &RestoreFence) -> Failure {
+    let lost: Vec<&str> = fence.lost_adoptions.iter().map(String::as_str).collect();
+    let of = match lost.as_slice() {
+        [] => "a node that was adopted after the backup".to_owned(),
+        ids => format!(
+            "nodes that were adopted after the backup; their folders have these ids in adoption.json: {}",
+            ids.join(", ")
+        ),
+    };
+    Failure::damaged(format!(
+        "the fleet is fenced, but etcd has lost the records of {of}"
+    ))
 }
 
 fn is_adopting() -> Failure {

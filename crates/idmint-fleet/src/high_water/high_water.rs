@@ -1,7 +1,7 @@
 //! The high water of a node: the highest values that the coordinator has acknowledged or returned.
 //! A lower value in a later response shows that the coordinator has lost data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,10 @@ use crate::stored::{FleetMeta, HorizonRecord, StoredInstant, ValueError, value};
 use crate::{FleetEra, Key, KeyValue, Revision, Snapshot, Term};
 use idmint_core::time::UnixNanos;
 
-/// The highest values that the coordinator has acknowledged or returned to a node. The text form is
+/// The version of the text form once the fleet has adopted a single node.
+const VERSION_WITH_ADOPTED: u32 = 2;
+
+/// The highest values that a node's coordinator has acknowledged or returned. The text form is
 /// versioned JSON.
 ///
 /// The coordinator never lowers any of these values, so a lower value in a response shows a loss of
@@ -44,6 +47,9 @@ struct Known {
     /// fleet's agreement.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     least: Option<StoredInstant>,
+    /// The ids of the adoptions that the fleet has completed, according to the fleet's settings.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    adoptions: BTreeSet<String>,
     /// The node's clock reading at the coordinator's last response.
     #[serde(rename = "at_ms")]
     at: StoredInstant,
@@ -109,13 +115,19 @@ impl HighWater {
     /// # Errors
     /// Returns [`ValueError`] if the text is empty, damaged or of a later version.
     pub(super) fn from_text(text: &str) -> Result<HighWater, ValueError> {
-        value::read(text.as_bytes()).map(Some).map(HighWater)
+        value::read_up_to(VERSION_WITH_ADOPTED, text.as_bytes())
+            .map(Some)
+            .map(HighWater)
     }
 
     /// Returns the high water as one line of JSON, or `None` if the node was never part of a fleet.
     pub(super) fn to_text(&self) -> Option<String> {
         let known = self.0.as_ref()?;
-        Some(String::from_utf8(value::write(known)).expect("JSON is text"))
+        let bytes = match known.adoptions.is_empty() {
+            true => value::write(known),
+            false => value::write_as(VERSION_WITH_ADOPTED, known),
+        };
+        Some(String::from_utf8(bytes).expect("JSON is text"))
     }
 
     /// Returns the current name of the fleet that the node was last part of, or `None` if it was
@@ -161,22 +173,32 @@ impl HighWater {
         self.0.as_ref().map(|known| known.at.0)
     }
 
-    /// Records `least` from the fleet's agreement, the time up to which adopted single nodes may
-    /// have minted ids. If the last fence found that records are missing
-    /// ([`SharedRecords::Missing`]), a later known instant is kept. The next fence then finds as
-    /// well that the store has lost an adoption.
-    pub(crate) fn adopted(&mut self, least: Option<StoredInstant>, records: SharedRecords) {
+    /// Records from the fleet's agreement the ids of the fleet's adoptions, and the instant `least`
+    /// up to which single nodes had minted ids before the fleet took them over. If the last fence found that records are missing
+    /// ([`SharedRecords::Missing`]), keeps a later instant and other ids that are already known. The next fence then also
+    /// finds that the store has lost an adoption.
+    pub(crate) fn adopted(
+        &mut self,
+        least: Option<StoredInstant>,
+        adoptions: &BTreeSet<String>,
+        records: SharedRecords,
+    ) {
         if let Some(known) = &mut self.0 {
-            known.least = match records {
-                SharedRecords::Missing => known.least.max(least),
-                SharedRecords::Complete | SharedRecords::Adopting => least,
+            (known.least, known.adoptions) = match records {
+                SharedRecords::Missing => (known.least.max(least), &known.adoptions | adoptions),
+                SharedRecords::Complete | SharedRecords::Adopting => (least, adoptions.clone()),
             };
         }
     }
 
-    /// Returns the last known `least` of the fleet's agreement, the time up to which adopted single
-    /// nodes may have minted ids. Each adoption raises it, so a lower value in the store shows that
-    /// an adoption was lost.
+    /// Returns the ids of the adoptions that the fleet had completed.
+    pub(crate) fn adoptions(&self) -> impl Iterator<Item = &String> {
+        self.0.iter().flat_map(|known| &known.adoptions)
+    }
+
+    /// Returns the time up to which nodes without a fleet had minted ids before the fleet took over
+    /// (adopted) their folders, as this node last recorded it from `least` in the fleet's settings.
+    /// Each adoption raises `least`, so a lower value in the store shows that an adoption is lost.
     pub(crate) fn least(&self) -> Option<StoredInstant> {
         self.0.as_ref().and_then(|known| known.least)
     }
@@ -198,6 +220,7 @@ impl HighWater {
             known => {
                 let (floor, at) = (StoredInstant(floor), StoredInstant::ceil(now));
                 let least = known.as_ref().and_then(|known| known.least);
+                let adoptions = known.as_ref().map(|known| known.adoptions.clone());
                 let slots = known
                     .as_ref()
                     .map(|known| known.slots.clone())
@@ -215,6 +238,7 @@ impl HighWater {
                     fences,
                     floor,
                     least,
+                    adoptions: adoptions.unwrap_or_default(),
                     at,
                     revision: revision.0,
                     waiting: None,
@@ -486,6 +510,18 @@ mod tests {
         SlotShare::all(NonZeroU32::new(8).expect("not zero"))
     }
 
+    #[test]
+    fn ids_of_adoptions_are_written_as_a_later_version_and_read_again() {
+        let mut known = HighWater::default();
+        known.meet(FLEET, FleetEra::first(FLEET, at(1)), Revision(1), at(1));
+        for (v, ids) in [(1, vec![]), (2, vec!["a".to_owned(), "b".to_owned()])] {
+            known.adopted(None, &ids.into_iter().collect(), SharedRecords::Complete);
+            let text = known.to_text().expect("a fleet");
+            assert!(text.starts_with(&format!("{{\"v\":{v},")), "{text}");
+            assert_eq!(HighWater::from_text(&text).expect("readable"), known);
+        }
+    }
+
     fn found_meta(revision: u64, meta: FleetMeta, horizon: Option<u64>) -> Snapshot {
         let entry = |key, value| {
             let modified = Revision(revision);
@@ -700,7 +736,7 @@ mod tests {
         for wrong in [
             "",
             "{}",
-            &text.replace("\"v\":1", "\"v\":2"),
+            &text.replace("\"v\":1", "\"v\":3"),
             &text.replace("200000", "-1"),
         ] {
             assert!(HighWater::from_text(wrong).is_err(), "{wrong}");

@@ -113,6 +113,7 @@ impl KeptHighWater {
             |known: &HighWater| known.slots().map(|(slot, _)| slot).collect::<Vec<u32>>();
         let is_new = known.fleet() != self.written.fleet()
             || known.least() != self.written.least()
+            || known.adoptions().ne(self.written.adoptions())
             || slots_of(known) != slots_of(&self.written);
         let is_due = now >= self.write_at || (is_new && !self.has_failed);
         if is_due && *known != self.written {
@@ -205,7 +206,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let kept = KeptHighWater::of(folder.path(), &Namespace::default());
         let text = known(1, 5).to_text().expect("something is known");
-        let later = text.replace("\"v\":1", "\"v\":2,\"more\":0");
+        let later = text.replace("\"v\":1", "\"v\":3,\"more\":0");
         let path = kept.path().expect("it is in a folder");
         CheckedFile::at(path).write(&later).expect("writable");
         let error = kept.check_version().expect_err("it has version 2");

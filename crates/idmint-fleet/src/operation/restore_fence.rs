@@ -23,7 +23,7 @@
 //! If the operator's clock is behind, the floor is too low. So the fence compares that clock with
 //! every clock reading in the store, in the journals and in the nodes' high waters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -93,8 +93,10 @@ pub struct RestoreFence {
     /// `true` if records are missing. Nodes then neither read nor write records until the next
     /// fence.
     pub lacks_records: bool,
-    /// `true` if an adoption is incomplete, so the fleet has only some records of a data folder.
-    /// Nodes then neither read nor write records until the adoption is complete.
+    /// The ids of the adoptions that the store has lost, as in the adoption notes of the folders.
+    pub lost_adoptions: BTreeSet<String>,
+    /// `true` if the fleet has only some records of an adopted data folder. Nodes then read and
+    /// write no records until the adoption is complete.
     pub is_adopting: bool,
     /// `true` if the previous fence found that records are missing, and this fence gives them up. A
     /// fence without journals gives them up.
@@ -320,7 +322,9 @@ struct Found {
     /// `true` if records are missing from the store, and the operator does not give them up. Either
     /// a high-water file shows that an adoption was lost, or a journal lacks earlier records.
     lacks_records: bool,
-    /// `true` if the operator gives up the records that the previous fence found missing.
+    /// The ids of the adoptions that the store has lost, unless the operator gives them up.
+    lost_adoptions: BTreeSet<String>,
+    /// `true` if the operator gives up records that the former `fence-restore` found missing.
     gives_up: bool,
 }
 
@@ -448,14 +452,28 @@ impl Found {
             .chain(meta.as_ref().map(|meta| meta.fences))
             .fold(rule.journals.fences, u32::max);
         let least = meta.as_ref().and_then(|meta| meta.least);
-        let has_lost_adoption = high_waters.iter().any(|known| known.least() > least);
-        // The previous fence found that records are missing. The operator gives them up by fencing
-        // again without journals.
+        let mut lost_adoptions: BTreeSet<String> = high_waters
+            .iter()
+            .flat_map(HighWater::adoptions)
+            .cloned()
+            .collect();
+        if let Some(meta) = &meta {
+            lost_adoptions = &(&lost_adoptions | &meta.lost_adoptions) - &meta.adoptions;
+        }
+        // Files of earlier versions of this program contain no ids of adoptions.
+        let has_lost_adoption =
+            !lost_adoptions.is_empty() || high_waters.iter().any(|known| known.least() > least);
+        // If the last `fence-restore` found that records are missing, an operator accepts their
+        // loss by running the command again without journals.
         let gives_up = rule.journals == JournalledFleet::default()
             && meta.as_ref().is_some_and(|meta| meta.lacks_records);
+        if gives_up {
+            lost_adoptions.clear();
+        }
         Ok(Found {
             lacks_records: (has_lost_adoption || rule.journals.has_gap) && !gives_up,
             gives_up,
+            lost_adoptions,
             fences,
             meta,
             modified,
@@ -497,6 +515,7 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
         known_as,
         fences,
         lacks_records,
+        lost_adoptions,
         gives_up,
         ..
     } = found;
@@ -520,6 +539,7 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
     meta.fence(fleet, floor, &known_as);
     meta.fences = fences.saturating_add(1);
     meta.lacks_records = lacks_records;
+    meta.lost_adoptions.clone_from(&lost_adoptions);
     meta.end_comparison();
     let is_adopting = meta.adopting.is_some();
     let highest = horizons.iter().copied().max();
@@ -533,6 +553,7 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
             highest,
             far: far.collect(),
             lacks_records,
+            lost_adoptions,
             is_adopting,
             gives_up,
         },
@@ -922,7 +943,7 @@ mod tests {
             meta.least = of_meta;
             put(&store, keys().meta(), meta.to_bytes());
             let mut known = known_up_to(NOON, NOON);
-            known.adopted(of_file, SharedRecords::Complete);
+            known.adopted(of_file, &BTreeSet::new(), SharedRecords::Complete);
             let of_journals = FenceRule {
                 journals: JournalledFleet {
                     has_gap,
@@ -960,7 +981,7 @@ mod tests {
         let store = MemoryCoordinator::default();
         found(&store, NOON);
         let mut known = known_up_to(NOON, NOON);
-        known.adopted(adopted, SharedRecords::Complete);
+        known.adopted(adopted, &BTreeSet::new(), SharedRecords::Complete);
         let mut name = 70;
         // Fences the fleet by `rule`. Then the node joins the fleet and updates `known`, the
         // highest values that it has seen.
@@ -971,7 +992,7 @@ mod tests {
             let fenced = fence_restored(&store, &keys(), rule, &files, NOON, &mut entropy);
             let meta = stored(&store);
             known.meet(meta.fleet, era_of(&meta), store.revision(), NOON);
-            known.adopted(meta.least, meta.records());
+            known.adopted(meta.least, &meta.known_adoptions(), meta.records());
             fenced.expect("memory answers").lacks_records
         };
         for _ in 0..3 {

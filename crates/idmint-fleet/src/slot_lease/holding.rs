@@ -104,7 +104,7 @@ impl Holding {
 
     /// Returns the fleet's agreement that this node last agreed with.
     pub(super) fn agreed(&self) -> Agreed {
-        self.agreed
+        self.agreed.clone()
     }
 
     pub(super) fn wakes_at(&self) -> UnixNanos {

@@ -88,12 +88,13 @@ impl SlotLease {
             }
             Err(error) => return Change::Disagrees(error),
         };
-        self.agreed = Some(agreed);
+        self.agreed = Some(agreed.clone());
         self.is_confirmed = true;
         self.is_regressed = false;
         self.high_water
             .meet(agreed.fleet, agreed.era(), snapshot.revision, now);
-        self.high_water.adopted(agreed.least, agreed.records);
+        self.high_water
+            .adopted(agreed.least, &agreed.adoptions, agreed.records);
         let [_, horizons, holders, waiting] = snapshot.ranges.as_slice() else {
             panic!("all slots are four ranges")
         };

@@ -105,8 +105,8 @@ pub(super) enum Phase {
     Released,
 }
 
-/// A slot that this node is taking.
-#[derive(Debug, Clone, Copy)]
+/// A slot that is being taken.
+#[derive(Debug, Clone)]
 pub(super) struct Claim {
     pub(super) slot: u32,
     pub(super) agreed: Agreed,
@@ -146,7 +146,7 @@ impl SlotLease {
     /// Returns the fleet's agreement if the last response confirmed it, and `None` otherwise, for
     /// example after a loss of data.
     pub(crate) fn confirmed(&self) -> Option<Agreed> {
-        self.agreed.filter(|_| self.is_confirmed)
+        self.agreed.clone().filter(|_| self.is_confirmed)
     }
 
     /// Returns the state of the key that this node rewrites regularly: its slot's horizon, or the
@@ -217,9 +217,9 @@ impl SlotLease {
             free,
             agreed,
             lease: Some(lease),
-        } = self.phase
+        } = &self.phase
         {
-            self.phase = self.acquire(free, agreed, lease, now, entropy);
+            self.phase = self.acquire(*free, agreed.clone(), *lease, now, entropy);
         }
         let request = match &mut self.phase {
             Phase::Looking => Request::Read(self.rule.keys.all_slots()),
@@ -394,16 +394,17 @@ impl SlotLease {
                 Change::None
             }
             (Phase::Acquiring { claim, pending }, Reply::Outcome(outcome)) => {
-                let (claim, pending) = (*claim, pending.clone());
-                self.acquired(&claim, &pending, &outcome)
+                let (claim, pending) = (claim.clone(), pending.clone());
+                self.acquired(claim, &pending, &outcome)
             }
             (Phase::Holding(holding), reply) => {
                 self.is_confirmed = matches!(reply, Reply::Outcome(_));
                 let held = holding.answer(now, reply, &self.rule, entropy);
                 let agreed = holding.agreed();
+                // The fleet may have adopted a folder meanwhile.
+                self.high_water
+                    .adopted(agreed.least, &agreed.adoptions, agreed.records);
                 self.agreed = Some(agreed);
-                // The fleet may have adopted a folder since the last read.
-                self.high_water.adopted(agreed.least, agreed.records);
                 match held {
                     Held::Same => Change::None,
                     Held::Extended(reserved) => {
@@ -470,7 +471,7 @@ impl SlotLease {
         Change::Regressed(regression)
     }
 
-    fn acquired(&mut self, claim: &Claim, pending: &Pending, outcome: &Outcome) -> Change {
+    fn acquired(&mut self, claim: Claim, pending: &Pending, outcome: &Outcome) -> Change {
         let revision: Revision = match outcome {
             Outcome::Committed(written) => written.revision,
             Outcome::Refused(snapshot) => {
@@ -490,10 +491,10 @@ impl SlotLease {
             lease,
             holder,
             start,
-        } = *claim;
-        let reserved = pending.reserves;
-        // If an earlier process of this node still held the slot, this write only replaced the
-        // value of the key. The key then keeps the revision that created it.
+        } = claim;
+        let (reserved, floor) = (pending.reserves, agreed.floor);
+        // Find the revision that created the slot holder's key. If an earlier process of this node
+        // still held the slot, overwriting the key has kept that revision.
         let created = if holder == Revision::ABSENT {
             revision
         } else {
@@ -513,7 +514,7 @@ impl SlotLease {
         Change::Acquired(Acquired {
             slot,
             start,
-            floor: agreed.floor,
+            floor,
             reserved,
         })
     }

@@ -1,6 +1,6 @@
 //! The agreement that all nodes of a fleet share, as stored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
@@ -19,8 +19,12 @@ const VERSION_WITH_HOLD: u32 = 2;
 /// nevertheless refuse to read this version.
 const VERSION_WITH_ADOPTION: u32 = 3;
 
-/// The stored agreement that all nodes of a fleet share: its slots, the id formats that it mints,
-/// and its floor, the time below which no id is minted.
+/// The version of the fleet's stored settings once the fleet has adopted a single node. Programs
+/// that would remove the ids of adoptions refuse to read this version.
+const VERSION_WITH_ADOPTED: u32 = 4;
+
+/// The stored agreement that all nodes of a fleet share: its slots (places for nodes), the id
+/// formats that it mints, and its floor, the time below which no id is minted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FleetMeta {
@@ -55,9 +59,16 @@ pub(crate) struct FleetMeta {
     /// instant by at least 1 ms. So an earlier instant shows that the store has lost an adoption.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     pub(crate) least: Option<StoredInstant>,
-    /// `true` if the last `fence-restore` command found that records are missing. Nodes then
-    /// neither read nor write records until the next such command, because a new record could take
-    /// the place of a missing one.
+    /// The ids of all complete adoptions, which are also in the adoption notes of the folders.
+    /// Earlier versions of this program stored no ids.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) adoptions: BTreeSet<String>,
+    /// The ids of the adoptions that the last `fence-restore` command found missing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) lost_adoptions: BTreeSet<String>,
+    /// `true` if the last `fence-restore` command, run by an operator after a restore, found that
+    /// records are missing. Nodes neither read nor write records until the next such command.
+    /// Otherwise a new record could take the place of a missing one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lacks_records: bool,
     /// The incomplete adoption of a single node's records, or `None`. Nodes neither read nor write
@@ -99,6 +110,8 @@ impl FleetMeta {
             share: share.as_part(),
             floor: value::ceil_to_millis(floor),
             least: None,
+            adoptions: BTreeSet::new(),
+            lost_adoptions: BTreeSet::new(),
             lacks_records: false,
             adopting: None,
             may_hold_numbers: false,
@@ -141,6 +154,11 @@ impl FleetMeta {
         }
     }
 
+    /// Returns the ids of all adoptions that the fleet has completed, even if it has lost some.
+    pub(crate) fn known_adoptions(&self) -> BTreeSet<String> {
+        &self.adoptions | &self.lost_adoptions
+    }
+
     /// `true` if an operator has fenced the fleet at least once.
     pub(crate) fn is_fenced(&self) -> bool {
         !self.former.is_empty()
@@ -154,6 +172,9 @@ impl FleetMeta {
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        if !self.adoptions.is_empty() || !self.lost_adoptions.is_empty() {
+            return value::write_as(VERSION_WITH_ADOPTED, self);
+        }
         match (&self.adopting, self.may_hold_numbers) {
             (Some(_), _) => value::write_as(VERSION_WITH_ADOPTION, self),
             (None, true) => value::write_as(VERSION_WITH_HOLD, self),
@@ -162,6 +183,6 @@ impl FleetMeta {
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<FleetMeta, ValueError> {
-        value::read_up_to(VERSION_WITH_ADOPTION, bytes)
+        value::read_up_to(VERSION_WITH_ADOPTED, bytes)
     }
 }

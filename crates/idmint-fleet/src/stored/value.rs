@@ -55,7 +55,7 @@ pub(crate) fn write(value: &impl Serialize) -> Vec<u8> {
 
 /// Serializes a value, marked with the version `v`. A program that knows only lower versions
 /// refuses to read the value.
-pub(super) fn write_as(v: u32, value: &impl Serialize) -> Vec<u8> {
+pub(crate) fn write_as(v: u32, value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(&Written { v, value }).expect("text and numbers can be written")
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ValueError> {
 }
 
 /// Parses a value of the version `version_max` or a lower one.
-pub(super) fn read_up_to<T: DeserializeOwned>(
+pub(crate) fn read_up_to<T: DeserializeOwned>(
     version_max: u32,
     bytes: &[u8],
 ) -> Result<T, ValueError> {

@@ -172,7 +172,7 @@ impl Adoption {
             tell(AdoptionStep::Records(*so_far))
         })?;
         self.note(folder, &id, AdoptionProgress::Done(fleet), origin)?;
-        self.complete(&agreed, &keys)?;
+        self.complete(&agreed, id, &keys)?;
         Ok(Adopted::Done {
             floor: agreed.floor,
             records,
@@ -580,13 +580,14 @@ impl Adoption {
         Err(AdoptionError::Overtaken)
     }
 
-    /// Records in the fleet's agreement that the adoption is complete, so that nodes use records
-    /// again. Fails if the agreement differs from `agreed`.
-    fn complete(&self, agreed: &Agreed, keys: &FleetKeys) -> Result<(), AdoptionError> {
+    /// Records in the fleet's agreement that the adoption `id` is complete, so that nodes read and
+    /// write records again. Fails if the agreement has changed since it was `agreed`.
+    fn complete(&self, agreed: &Agreed, id: String, keys: &FleetKeys) -> Result<(), AdoptionError> {
         let found = self.read_meta(keys)?;
         let found = found.filter(|found| found.modified == agreed.revision);
         let mut meta = agreement::read(&found.ok_or(AdoptionError::Overtaken)?)?;
         meta.adopting = None;
+        meta.adoptions.insert(id);
         Ok(self
             .adopter(agreed)
             .write_meta(meta.to_bytes(), agreed.revision)?)

@@ -862,7 +862,7 @@ fn a_restore_to_before_an_adoption_is_noticed_whatever_the_horizon_of_the_folder
         let mut known = HighWater::default();
         let era = FleetEra::first(meta.fleet, meta.floor);
         known.meet(meta.fleet, era, Revision(1), CLOCK);
-        known.adopted(meta.least, meta.records());
+        known.adopted(meta.least, &meta.known_adoptions(), meta.records());
         let lacks_records = |store: &MemoryCoordinator| {
             fence_with(store, Some(meta.fleet), std::slice::from_ref(&known)).lacks_records
         };
@@ -875,7 +875,62 @@ fn a_restore_to_before_an_adoption_is_noticed_whatever_the_horizon_of_the_folder
     }
 }
 
-/// Returns a folder, and a fleet that has adopted only some of its ledgers.
+#[test]
+fn after_a_restore_to_before_two_adoptions_both_must_be_repeated() {
+    let horizons = [60, 90].map(|after| CLOCK.after(Duration::from_secs(after)));
+    for order in [[0, 1], [1, 0]] {
+        let store = Arc::new(MemoryCoordinator::default());
+        let adoption = adoption(Arc::clone(&store) as Arc<dyn Coordinator>);
+        put_meta(&store, &FleetMeta::new(Nonce::new(1), share(8), CLOCK));
+        let backup = store.copy();
+        let mut folders = [3, 4].map(|slot| folder_of_slot(slot, 8, horizons[slot as usize - 3]));
+        let adopt = |folder: &mut AdoptedFolder| {
+            adoption.run(folder, &mut Entropy::of_kernel(), &mut |_| {})
+        };
+        let has_version = |v| values(&store)[&keys().meta()].starts_with(v);
+        assert!(has_version(b"{\"v\":1,"));
+        for folder in &mut folders {
+            assert!(matches!(adopt(folder), Ok(Adopted::Done { .. })));
+        }
+        assert!(
+            has_version(b"{\"v\":4,"),
+            "earlier programs would drop the ids"
+        );
+        let mut known = HighWater::default();
+        remember(&mut known, &store);
+        store.restore(&backup);
+        let lost = |known: &mut HighWater| {
+            let fenced = fence_with(&store, Some(Nonce::new(1)), std::slice::from_ref(known));
+            remember(known, &store);
+            fenced.lacks_records
+        };
+        assert!(lost(&mut known));
+        let [first, second] = order;
+        for _ in 0..2 {
+            assert!(matches!(
+                adopt(&mut folders[first]),
+                Ok(Adopted::Done { .. })
+            ));
+            assert!(lost(&mut known), "the other one is missing");
+        }
+        assert!(lost(&mut HighWater::default()), "etcd knows it too");
+        adopt(&mut folders[second]).expect("adopted again");
+        assert!(!lost(&mut known), "both are there");
+    }
+}
+
+/// Lets a node join the fleet in the store, and remember its agreement in `known`.
+fn remember(known: &mut HighWater, store: &MemoryCoordinator) {
+    let meta = meta(store).expect("a fleet");
+    let era = FleetEra {
+        fences: meta.fences,
+        ..FleetEra::first(meta.fleet, meta.floor)
+    };
+    known.meet(meta.fleet, era, Revision(1), CLOCK);
+    known.adopted(meta.least, &meta.known_adoptions(), meta.records());
+}
+
+/// Returns a folder and a fleet that has adopted some of its ledgers, but not all.
 fn half_adopted(founded: &FleetMeta) -> (Node, Arc<MemoryCoordinator>) {
     for commits in 2..100 {
         let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
