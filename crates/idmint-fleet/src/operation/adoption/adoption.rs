@@ -125,7 +125,17 @@ impl Adoption {
         let id = noted.unwrap_or_else(|| entropy.nonce().to_string());
         let copying = Adopting::Copying(id.clone());
         match &progress {
-            Some(AdoptionProgress::Done(_)) => return Ok(Adopted::Before),
+            Some(AdoptionProgress::Done(_)) => {
+                let is_kept = meta.is_some_and(|meta| match meta.adoptions.is_empty() {
+                    // An earlier version of this program may have adopted the folder.
+                    true => meta.least.is_some(),
+                    false => meta.adoptions.contains(&id),
+                });
+                return match is_kept {
+                    true => Ok(Adopted::Before),
+                    false => Err(AdoptionError::Lost(id)),
+                };
+            }
             Some(progress @ (AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_))) => {
                 // An earlier run may have stopped after it wrote the adoption note, but before it
                 // marked the folder's horizon file. Writing the note again also marks that file.

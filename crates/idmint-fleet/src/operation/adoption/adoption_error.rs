@@ -26,6 +26,13 @@ pub enum AdoptionError {
          in its adoption.json"
     )]
     Unfinished(String),
+    /// The fleet has lost the adoption of this folder, which was complete. The value is the id of
+    /// the adoption.
+    #[error(
+        "the fleet has lost the adoption {0} of this folder, as after a restore of etcd from a backup: run \
+         `idmint fleet fence-restore`, and then this command again"
+    )]
+    Lost(String),
     /// A format or encoding in the folder differs from the format or encoding with the same name in
     /// the fleet or the configuration.
     #[error("\"{name}\" differs between the folder and {place}: {}", texts(.differences, .place))]
@@ -82,6 +89,7 @@ impl AdoptionError {
         match self {
             AdoptionError::OtherFleet { .. }
             | AdoptionError::Unfinished(_)
+            | AdoptionError::Lost(_)
             | AdoptionError::FarAhead { .. } => FailureKind::Disagrees,
             AdoptionError::FormatDiffers { .. } => FailureKind::Damaged,
             AdoptionError::Fleet(error) => error.failure_kind(),

@@ -899,6 +899,10 @@ fn after_a_restore_to_before_two_adoptions_both_must_be_repeated() {
         let mut known = HighWater::default();
         remember(&mut known, &store);
         store.restore(&backup);
+        for folder in &mut folders {
+            let text = adopt(folder).expect_err("not fenced yet").to_string();
+            assert!(text.contains("fence-restore"), "{text}");
+        }
         let lost = |known: &mut HighWater| {
             let fenced = fence_with(&store, Some(Nonce::new(1)), std::slice::from_ref(known));
             remember(known, &store);
