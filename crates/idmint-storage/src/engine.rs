@@ -20,17 +20,16 @@ pub enum OwnEngine {
     },
 }
 
-/// A time, stated by an operator, at or above which no id was ever minted (floor).
+/// A floor that an operator has stated. No id was ever minted at or above this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedFloor {
     /// The operator has stated no floor.
     None,
-    /// The floor was stated for this start (`--floor`). It is used if the store cannot reliably
-    /// show up to which time ids were issued. For example, the stored time may be damaged, or
-    /// belong to another slot (place of a node).
+    /// The floor was stated for this start with `--floor`. It is used only if the stored horizon is
+    /// unusable, for example because it is damaged or belongs to another slot.
     ForThisStart(UnixNanos),
-    /// The floor was stated for a restore (`IDMINT_FLOOR`), and may still be in the environment
-    /// months later. It is used only by the first start after the restore.
+    /// The floor was stated for a restore, in the environment variable `IDMINT_FLOOR`. Only the
+    /// first start after the restore uses it, because the variable may still be set months later.
     OfARestore(UnixNanos),
 }
 
@@ -47,7 +46,7 @@ impl OwnEngine {
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be opened, or needs a floor that was not stated.
-    /// [`StoreError::failure_kind`] tells the operator what to do.
+    /// [`StoreError::failure_kind`] determines the operator's next step.
     pub fn open(&self, slot: u32, floor: impl Into<StatedFloor>) -> Result<Opened, StoreError> {
         match self {
             OwnEngine::Memory => Ok(MemoryEngine::new()?.open()),

@@ -65,7 +65,7 @@ impl EtcdEndpoint {
         (is_host && is_port).then(|| EtcdEndpoint(text.to_owned()))
     }
 
-    /// Returns the endpoint exactly as it was configured.
+    /// Returns the URL exactly as it was configured.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -6,8 +6,8 @@ use std::io;
 
 /// An error of a store, for any engine.
 ///
-/// The text of the error comes from the engine. The text says what failed and what to do about it.
-/// Code should only depend on the [kind](Self::failure_kind).
+/// The engine writes the error text, which says what failed and what to do about it. Code should
+/// only depend on the [kind](Self::failure_kind).
 #[derive(Debug)]
 pub struct StoreError {
     obstacle: Obstacle,
@@ -20,8 +20,8 @@ impl StoreError {
         StoreError::because(Obstacle::of_kind(kind), error)
     }
 
-    /// Wraps an error of the storage engine. `obstacle` describes the same failure by a text that
-    /// may be shown to callers.
+    /// Wraps an error of the storage engine. `obstacle` describes the failure in a text that is
+    /// safe to show to callers.
     pub fn because(
         obstacle: Obstacle,
         error: impl Into<Box<dyn Error + Send + Sync>>,
@@ -44,8 +44,8 @@ impl StoreError {
     }
 }
 
-/// The reason why a store serves no requests, or serves only reads. The text says what to do, and
-/// may be shown to callers.
+/// The reason why a store serves no requests, or serves only reads. Its text says what to do, and
+/// is safe to show to callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Obstacle {
@@ -64,8 +64,8 @@ impl Obstacle {
         self.kind
     }
 
-    /// Returns the reason why a store cannot be used, with a general text for this kind of failure.
-    /// Use it for an error whose own text must not be shown to callers.
+    /// Returns an obstacle with a general text for this kind of failure. Use it if the text of the
+    /// original error must not be shown to callers.
     pub fn of_kind(kind: FailureKind) -> Obstacle {
         let text = match kind {
             FailureKind::Full => {
@@ -118,10 +118,10 @@ pub enum FailureKind {
     /// The store that all nodes of the fleet share does not respond. Wait until it responds. The
     /// exit code is 75, `EX_TEMPFAIL`.
     Unreachable,
-    /// The stored data cannot be trusted. Restore a backup, or state a floor (a time at or above
-    /// which no id was ever minted). The exit code is 65, `EX_DATAERR`.
+    /// The stored data cannot be trusted. Restore a backup, or state a floor. The exit code is 65,
+    /// `EX_DATAERR`.
     Damaged,
-    /// The stored data is valid, but does not fit this configuration or this version of the
+    /// The stored data is valid, but does not match this configuration or this version of the
     /// program. Change the configuration or the version. The exit code is 78, `EX_CONFIG`.
     Disagrees,
 }

@@ -1,10 +1,10 @@
 //! The properties on which the uniqueness of a format's ids depends. The properties are stored, and
 //! compared at each start.
 //!
-//! An id is unique only among ids with the same fields, tick, epoch, rule, first worker and number
-//! of slots. The text of an id is unique only among texts that the same encoding wrote in the same
-//! way. So the store keeps these properties when it sees a format for the first time. A start is
-//! refused if it would mint or write ids of the same format differently.
+//! Two ids of a format are guaranteed to differ only if both were minted with equal fields, tick,
+//! epoch, rule, first worker and number of slots. Their texts are guaranteed to differ only if the
+//! encoding was not changed in between. So the store keeps these properties when a format is first
+//! used. A start is refused if it would mint or write ids of a stored format differently.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -24,8 +24,8 @@ pub struct KeptFormat {
     /// The properties of the format, each as a name and a text. For example, `tick` is `1ms` and
     /// `epoch` is `2015-01-01T00:00:00Z`.
     pub description: BTreeMap<String, String>,
-    /// `true` if ids of the format are minted. Only then are its properties stored. The properties
-    /// of a format that is only decoded are compared with stored ones, if there are any.
+    /// `true` if ids of the format are minted. Only the properties of minted formats are stored. If
+    /// a format is only decoded, its properties are compared with the stored ones, if any.
     pub is_minted: bool,
 }
 
@@ -33,8 +33,8 @@ impl KeptFormat {
     /// Returns the properties to store for an encoding of `format`. Their only content is a digest
     /// over the texts that the encoding writes.
     ///
-    /// The properties of an encoding have their own row, `<format>/<encoding>`. Older programs that
-    /// only know formats ignore this row. If the row does not exist yet, it is added.
+    /// The properties of an encoding have their own row, `<format>/<encoding>`. The row is added
+    /// when the encoding is first used. Older programs ignore it, because they only know formats.
     pub fn of_encoding(format: &KeptFormat, encoding: &str, digest: String) -> KeptFormat {
         KeptFormat {
             name: format!("{}{OF_ENCODING}{encoding}", format.name),
@@ -92,8 +92,8 @@ impl fmt::Display for Difference {
 /// The reason why the configured formats are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatsError {
-    /// The definition of a format has changed, so it could repeat ids that were minted by the
-    /// stored definition. No data was written.
+    /// The definition of a format has changed. The new definition could mint ids again that the
+    /// stored definition has already minted. No data was written.
     #[error("{}", changed(.name, .differences))]
     Changed {
         /// The name under which the format is stored.
@@ -101,8 +101,8 @@ pub enum FormatsError {
         /// The differences, sorted by property. Never empty.
         differences: Vec<Difference>,
     },
-    /// The configured number of slots (places for nodes) differs from the stored one, so the nodes
-    /// would get other worker numbers. No data was written.
+    /// The configured number of slots differs from the stored one, so the nodes would get other
+    /// worker numbers. No data was written.
     #[error(
         "worker.slots is {now}, but earlier ids were minted with {kept}; set worker.slots = {kept}; \
          docs/OPERATIONS.md says how to change it"
@@ -113,8 +113,8 @@ pub enum FormatsError {
         /// The configured number of slots.
         now: u32,
     },
-    /// The configured range of slots (places for nodes) is not the range that the nodes of this
-    /// etcd share. No data was written.
+    /// The configured range of slots is not the range that the nodes of this etcd share. No data
+    /// was written.
     #[error(
         "cluster.slots is \"{now}\", but the nodes of this etcd share the slots {kept}; set cluster.slots = \
          \"{kept}\", or name the etcd of the other region in etcd.endpoints"

@@ -1,5 +1,5 @@
-//! Internal to idmint: durable state, which consists of the horizon, the formats that were minted,
-//! and the records.
+//! Internal to idmint: durable state. It consists of the horizon, the formats that were minted, and
+//! the records.
 //!
 //! ```text
 //! failure, files/               errors of every engine, and files outside the engines

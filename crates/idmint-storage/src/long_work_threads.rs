@@ -11,11 +11,12 @@ use tokio::task::JoinHandle;
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
 
-/// The time after which an idle thread ends. No process runs for this long, so no thread ends.
+/// The time after which an idle thread ends: 100 years. No process runs for this long, so threads
+/// never end because they are idle.
 const KEEP_ALIVE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// Returns the CPU time that the current thread has used. Differences of this time measure work. Unlike
-/// a clock, the time does not advance while other threads use the core.
+/// Returns the CPU time that the current thread has used. The difference of two results measures
+/// the work in between. Unlike a clock, CPU time does not advance while other threads use the core.
 pub fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

@@ -1,6 +1,5 @@
 //! The trait for reserving time in which sequenced ids may be minted. A single node stores the end
-//! of that time (its horizon) on disk. A node of a fleet renews the lease of its slot (its place
-//! among the nodes).
+//! of that time, its horizon, on disk. A node of a fleet renews the lease of its slot.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -30,29 +29,30 @@ pub trait Reserver: Debug + Send + Sync {
     /// Does nothing on a node that never leases a slot. Such a node continues to mint.
     fn release(&self) -> Waiting<'_, ()>;
 
-    /// Returns the slot (place among the nodes) that this node leases, or `None` if it leases none
-    /// at the moment. A node with a configured slot never leases one.
+    /// Returns the slot that this node leases, or `None` if it leases none at the moment. A node
+    /// with a configured slot never leases one.
     fn leased_slot(&self) -> Option<u32>;
 
-    /// Returns the counts of reservations since the start of the process, and further values.
+    /// Returns statistics about reservations and coordinator requests since the start of the
+    /// process.
     fn counts(&self) -> ReserverCounts;
 }
 
-/// Counts that a [`Reserver`] keeps since the start of the process.
+/// Statistics of a [`Reserver`]. All counts begin at the start of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ReserverCounts {
-    /// The number of times that the horizon (the end of the reserved time) was raised durably.
+    /// The number of times that the node durably raised its horizon, the end of the reserved time.
     pub extended: u64,
-    /// The number of times that the disk failed to store a higher horizon (end of the reserved
-    /// time). The process ends after the first failure.
+    /// The number of times that the disk failed to store a higher horizon. The process ends after
+    /// the first failure.
     pub failed: u64,
-    /// The number of times that another node took over this node's leased slot (place in a fleet).
+    /// The number of times that another node took over this node's leased slot.
     pub fenced: u64,
     /// `true` while the coordinator of the fleet lacks data that it had acknowledged to this node
     /// earlier.
     pub is_regressed: bool,
-    /// The proven difference between this node's clock and the median of the fleet's clocks, in
-    /// seconds. The actual difference may be larger. The value is negative if the clock is behind.
+    /// The minimum difference, in seconds, between this node's clock and the median of the fleet's
+    /// clocks. The actual difference may be larger. The value is negative if the clock is behind.
     pub peer_skew_seconds: f64,
     /// The number of requests to the coordinator with each outcome, in the order of
     /// [`RequestOutcome::ALL`].

@@ -65,7 +65,7 @@ pub fn append(ledger: LedgerId, names: &[&str], key: u128) -> LedgerRequest {
 }
 
 /// Returns the plan to append the events of a request. `head` is the last event of the ledger, or
-/// `None` for a new ledger. The recorded time is `micros`, in microseconds since 1970.
+/// `None` for a new ledger. The events are recorded at `micros`, in microseconds since 1970.
 pub fn plan(request: &LedgerRequest, head: Option<Head>, micros: u64) -> AppendPlan {
     AppendPlan::make(request, head, at(micros)).expect("nothing speaks against it")
 }
@@ -114,7 +114,7 @@ pub fn write_ledger(records: &dyn RecordStore, name: &str, key: u128) -> [Append
     [genesis, three, two]
 }
 
-/// Writes appends of events to the store. Panics if the store refuses them as stale (outdated).
+/// Writes appends of events to the store. Panics if the store refuses them as stale.
 pub fn write(records: &dyn RecordStore, plans: &[AppendPlan]) {
     let plans: Vec<_> = plans.iter().cloned().map(RecordPlan::Append).collect();
     records
@@ -127,14 +127,14 @@ pub fn links(plans: &[AppendPlan]) -> Vec<Link> {
     plans.iter().flat_map(AppendPlan::links).collect()
 }
 
-/// Returns a plan to store an anchor (first report of an approach) of the objects 1 and 2 at
-/// `delta` microseconds since 1970. The older of two anchors near each other has the lower `rank`.
+/// Returns a plan to store an anchor of the objects 1 and 2 at `delta` microseconds since 1970. The
+/// older of two anchors near each other has the lower `rank`.
 pub fn anchor(delta: i64, rank: u32) -> RecordPlan {
     anchor_of("conjunction", (1, 2), delta, rank)
 }
 
-/// Returns a plan to store an anchor (first report of a close approach) of these two objects.
-/// Despite its name, `delta` is the absolute time of the approach, in microseconds since 1970.
+/// Returns a plan to store an anchor of these two objects. Despite its name, `delta` is the
+/// absolute time of the approach, in microseconds since 1970.
 pub fn anchor_of(
     format: &str,
     (primary, secondary): (u64, u64),
@@ -289,8 +289,7 @@ pub fn void_plan(
     RecordPlan::Void(VoidPlan::make(&request, given.as_ref(), at(NOW)).expect("it was given"))
 }
 
-/// Runs all steps of a start: stores these formats and this horizon (time up to which ids may be
-/// minted). The store has a single slot (place for a node).
+/// Runs all steps of a start: stores these formats and this horizon. The store has a single slot.
 pub fn ready(opened: Opened, horizon: UnixNanos, formats: &[KeptFormat]) -> Store {
     let plan = HorizonPlan::at(horizon);
     match opened {

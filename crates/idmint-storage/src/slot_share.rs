@@ -1,5 +1,5 @@
-//! The slots (places for running nodes) of a namespace that one coordinator (etcd) hands out. These
-//! are either all slots of the namespace, or the part of them that belongs to one region.
+//! The slots of a namespace that one coordinator hands out. A coordinator hands out either all
+//! slots of the namespace, or only those of one region.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -8,8 +8,7 @@ use std::ops::RangeInclusive;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An inclusive range of slots (places for running nodes), written like `0-15`. The first slot is
-/// not above the last one.
+/// An inclusive range of slots, written like `0-15`. The first slot is not above the last one.
 ///
 /// ```
 /// use idmint_storage::SlotRange;
@@ -23,8 +22,8 @@ pub struct SlotRange {
     last: u32,
 }
 
-/// The slots (places for running nodes) that one coordinator hands out. Each slot is below the
-/// number of slots in the namespace.
+/// The slots that one coordinator hands out. Each slot is below the number of slots in the
+/// namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotShare {
     slots: NonZeroU32,
@@ -56,8 +55,8 @@ impl SlotShare {
         }
     }
 
-    /// Returns the slots (places for nodes) in `range`, which one coordinator (etcd) hands out.
-    /// Returns `None` if `range` goes beyond the namespace's `slots` slots, numbered from 0.
+    /// Returns the slots in `range`, which one coordinator hands out. Returns `None` if `range`
+    /// goes beyond the namespace's `slots` slots, numbered from 0.
     pub fn part(slots: NonZeroU32, range: SlotRange) -> Option<SlotShare> {
         (range.last < slots.get()).then_some(SlotShare { slots, range })
     }

@@ -45,8 +45,7 @@ use idmint_core::time::UnixNanos;
 /// }
 /// ```
 pub enum Opened {
-    /// The store has no horizon (time up to which ids may be minted). So this is the first start,
-    /// and the store knows of no earlier ids.
+    /// The store has no horizon. So this is the first start, and the store knows of no earlier ids.
     First(FirstStart),
     /// The store has a horizon from an earlier start.
     Again(Restart),
@@ -67,8 +66,8 @@ impl Opened {
         Opened::First(FirstStart(Box::new(engine)))
     }
 
-    /// Wraps an engine with data of an earlier start. `horizon` is the stored time up to which ids
-    /// may be minted. `floor` is the time from which the node began to mint, if known.
+    /// Wraps an engine with data of an earlier start. `horizon` is the stored horizon. `floor` is
+    /// the time from which the node began to mint, if that time is known.
     pub(super) fn again(
         horizon: UnixNanos,
         floor: Option<UnixNanos>,
@@ -92,7 +91,7 @@ impl Opened {
 pub struct FirstStart(Box<dyn EmptyEngine>);
 
 impl FirstStart {
-    /// Durably writes the first horizon (time up to which ids may be minted) to the store.
+    /// Durably writes the first horizon to the store.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the horizon could not be written. The horizon may be on disk
@@ -110,12 +109,11 @@ impl FirstStart {
     }
 }
 
-/// A store on its first start, after its first horizon (time up to which ids may be minted) was
-/// written. The store has no other data yet.
+/// A store that contains only its first horizon, written by this start.
 pub struct FirstReserved(Box<dyn ReservedEngine>);
 
 impl FirstReserved {
-    /// Compares `slots` (places for nodes) and `formats` with the stored ones. Stores new formats.
+    /// Compares `slots` and `formats` with the stored ones. Stores new formats.
     ///
     /// # Errors
     /// Returns [`FormatsError`] if a stored format differs, or if the store cannot be written.
@@ -147,7 +145,7 @@ impl Restart {
         self.floor
     }
 
-    /// Compares `slots` (places for nodes) and `formats` with the stored ones. Stores new formats.
+    /// Compares `slots` and `formats` with the stored ones. Stores new formats.
     ///
     /// # Errors
     /// Returns [`FormatsError`] if a stored format differs, or if the store cannot be written. No
@@ -165,12 +163,13 @@ impl Restart {
 }
 
 /// A store of an earlier start, whose stored formats agree with the configured ones. It contains
-/// the horizon (time up to which ids may be minted) of that start.
+/// the horizon of that start.
 pub struct AgreedRestart(Store);
 
 impl AgreedRestart {
-    /// Returns the records. Ledgers, conjunctions and series continue after their stored data, so
-    /// they do not need this start's horizon (time up to which ids may be minted by the clock).
+    /// Returns the records. Records can be used before the horizon is raised. Ledgers, conjunctions
+    /// and series continue after their stored data. Only ids that are minted by the clock depend on
+    /// the horizon.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the records cannot be opened.
@@ -178,7 +177,7 @@ impl AgreedRestart {
         self.0.records()
     }
 
-    /// Durably writes this start's first horizon (time up to which ids may be minted).
+    /// Durably writes this start's first horizon.
     ///
     /// # Errors
     /// Returns the errors of [`Store::raise_horizon`].
@@ -189,7 +188,7 @@ impl AgreedRestart {
     }
 }
 
-/// A store in which this start has raised the horizon (time up to which ids may be minted). Ids
+/// A store in which this start has raised the horizon, the time up to which ids may be minted. Ids
 /// below the horizon may be minted, and records may be written.
 pub struct Store(Box<dyn ReadyEngine>);
 
@@ -216,10 +215,9 @@ impl Store {
     }
 }
 
-/// An engine that has not stored any data yet.
+/// An engine without any stored data.
 pub(super) trait EmptyEngine: Send {
-    /// Writes the first horizon (time up to which ids may be minted) and the floor (time from which
-    /// ids are minted). Both are durable when this method returns.
+    /// Writes the first horizon and the floor. Both are durable when this method returns.
     fn create_horizon(
         self: Box<Self>,
         plan: &HorizonPlan,
@@ -236,10 +234,10 @@ pub(super) trait ReservedEngine: Send {
     ) -> Result<Box<dyn ReadyEngine>, FormatsError>;
 }
 
-/// A storage engine that has stored the formats and a horizon (time up to which ids may be minted).
+/// A storage engine that has stored the formats and a horizon.
 pub(super) trait ReadyEngine: Send {
-    /// Writes a horizon (time up to which ids may be minted) that is not below the current one. The
-    /// horizon is durable when this method returns.
+    /// Writes a horizon that is not below the current one. The horizon is durable when this method
+    /// returns.
     fn raise_horizon(&mut self, horizon: UnixNanos) -> Result<(), StoreError>;
 
     /// Returns the records in the store.

@@ -211,7 +211,7 @@ pub fn anchors_are_forgotten_a_few_at_a_time_and_the_others_stay(records: &dyn R
     assert_eq!(left.collect::<Vec<_>>(), (10..20).collect::<Vec<_>>());
 }
 
-/// Removes the anchors (first reports of close approaches) for which `is_old` returns `true`.
+/// Removes the anchors for which `is_old` returns `true`.
 fn forget(records: &dyn RecordStore, is_old: impl Fn(&CountedAnchor) -> bool) {
     let anchors = records.anchors(None, 100).expect("reads");
     records
@@ -370,8 +370,8 @@ pub fn many_anchors_with_many_ids_of_others_are_forgotten(records: &dyn RecordSt
         },
         tca: Tca(at(number)),
     };
-    // Add 0 to 19 external ids (ids that other originators gave) to each anchor, the first report
-    // of a close approach. The store must keep at most 16 of them per anchor.
+    // Add 0 to 19 external ids to each anchor, the first report of a close approach. The store must
+    // keep at most 16 of them per anchor.
     let given = (0..70).flat_map(|number| (0..number * 2 / 7).map(move |of| (number, of)));
     let given = given.map(|(number, of)| {
         (

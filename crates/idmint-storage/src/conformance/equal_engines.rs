@@ -21,7 +21,7 @@ const STEPS: u64 = 60;
 const STEP_MICROS: u64 = 7_200_000_000;
 
 /// Returns a few random plans to write records, based on the content of `records`. Some plans are
-/// stale (they do not fit the stored data), so a store must refuse them.
+/// stale, so a store must refuse them.
 fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Vec<RecordPlan> {
     let ledgers = records.ledgers(None, 9).expect("reads");
     let micros = NOW + step * STEP_MICROS;
@@ -38,7 +38,7 @@ fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Ve
                 let head = ledgers[random.random_range(0..ledgers.len())].head;
                 let names = &["a", "b", "c"][..random.random_range(1..4)];
                 // Plans are based on stored events. So if two plans of one call append to one
-                // ledger (chain of events), the second is stale (based on an outdated last event).
+                // ledger, the second is stale.
                 RecordPlan::Append(plan(
                     &append(head.id.ledger(), names, key),
                     Some(head),
@@ -67,8 +67,8 @@ fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Ve
     plans
 }
 
-/// Returns a few random plans to issue or void numbers, or to close a series. Some plans are stale
-/// (they do not fit the stored data), so a store must refuse them.
+/// Returns a few random plans to issue or void numbers, or to close a series. Some plans are stale,
+/// so a store must refuse them.
 fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> Vec<RecordPlan> {
     let mut plans = Vec::new();
     for number in 0..random.random_range(1..4) {
@@ -86,7 +86,7 @@ fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> 
             ),
             head if random.random_bool(0.02) => close_plan(&name, head),
             // No plan is written before this function returns. So if two plans issue numbers of one
-            // series, the second is stale (based on an outdated last number).
+            // series, the second is stale.
             head => {
                 let key = format!("{step}-{number}");
                 let plan = given_plan(&name, random.random_range(1..5), &key, head);
@@ -125,8 +125,8 @@ fn all_numbers(numbers: &dyn NumberStore) -> String {
     text
 }
 
-/// Returns `true` if all stores wrote the planned records, or `false` if all of them refused the
-/// plans as stale (based on outdated data).
+/// Returns `true` if all stores wrote the planned records, or `false` if all stores refused the
+/// plans as stale.
 fn is_written_by_all(all: &[Records], plans: &[RecordPlan], place: &str) -> bool {
     let outcomes: Vec<_> = all.iter().map(|records| records.write(plans)).collect();
     if outcomes.iter().all(Result::is_ok) {
@@ -137,8 +137,8 @@ fn is_written_by_all(all: &[Records], plans: &[RecordPlan], place: &str) -> bool
     false
 }
 
-/// Writes the same random changes of series (named sequences of numbers) to several empty stores,
-/// and checks that all stores have the same data afterwards.
+/// Writes the same random changes of series to several empty stores, and checks that all stores
+/// have the same data afterwards.
 ///
 /// `open` takes a seed and returns the empty stores.
 pub fn stores_agree_on_numbers(open: impl Fn(u64) -> Vec<Records>) {

@@ -333,7 +333,8 @@ pub fn a_wrong_first_number_is_replaced_once_and_its_key_is_free_again(records: 
         assert_stale(records, &[correction_plan(&wrong, 1, "again")]);
     }
     // The first number of a series was 12 and was corrected to 10. The next request gets 11 to 13.
-    // So the number 12 now belongs to this request, and no longer to the one that got it first.
+    // So the number 12 now belongs to this request, and no longer to the request that received it
+    // first.
     let name = series("near");
     let wrong = begin(records, &name, 12, "wrong");
     let correction = correction_plan(&wrong, 10, "right");
@@ -386,8 +387,8 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     };
     let next =
         |name: &SeriesName, count, key: &str| given_plan(name, count, key, head_of(numbers, name));
-    // The numbers 1 and 2 have no stored form (way to write them as text), like numbers that an
-    // earlier version of idmint has stored.
+    // The numbers 1 and 2 have no stored text form, like numbers that an earlier version of idmint
+    // has stored.
     write(next(&acme, 2, "a"));
     for (key, before) in [("b", "A-"), ("c", "A-"), ("d", "B-"), ("e", "A-")] {
         write(in_form(next(&acme, 2, key), form(before)));
@@ -421,7 +422,7 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     let of = numbers.forms(&acme, 7..=7).expect("reads").remove(0).of;
     assert_eq!(of, KeyHash::of_series(&acme, "d"));
 
-    // The store must not keep the form (way to write numbers) of this stale (outdated) plan.
+    // The store must not keep the text form of this stale plan.
     assert_stale(
         records,
         &[in_form(given_plan(&acme, 1, "late", None), form("D-"))],
@@ -429,7 +430,7 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     assert_eq!(changes(1, u64::MAX), [3, 7, 9]);
 
     // Two nodes with different templates for number texts issue one number each, and both numbers
-    // are written in one call. Each number must keep its own form (way to write it as text).
+    // are written in one call. Each number must keep its own text form.
     let head = |plan: &RecordPlan| match plan {
         RecordPlan::Number(plan) => plan.given.head(),
         _ => unreachable!("made"),
@@ -572,8 +573,9 @@ pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) 
     let agree = |rules: &NumberRules| records.agree_on_rules(rules).expect("no text is equal");
     let [luhn, mod97] = [NumberCheck::Luhn, NumberCheck::Mod97].map(Some);
 
-    // The series `orders` writes its numbers 1 to 12 as 1001 to 1012. Plain digits (the rule `{n}`,
-    // or no rule) would repeat these texts for the numbers 1001 to 1012.
+    // The series `orders` writes its numbers 1 to 12 as 1001 to 1012. With plain digits, the
+    // numbers 1001 to 1012 would repeat these texts. A series has plain digits with the rule `{n}`,
+    // or without a rule.
     let one = rules("orders", "1{n:03}", None);
     agree(&one);
     write("orders", 12, &one);

@@ -1,5 +1,5 @@
-//! Reads the data folder of a single node whose ids a fleet takes over (adopts). Once the adoption
-//! has begun, the node can no longer start as a single node.
+//! Reads the data folder of a single node that a fleet adopts. Once the adoption has begun, the
+//! node can no longer start as a single node.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,8 +16,8 @@ use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::Pair;
 use idmint_records::ledger::{EventId, LedgerId};
 
-/// The data folder of a single node that a fleet adopts (takes over). The folder stays locked until
-/// this value is dropped.
+/// The data folder of a single node that a fleet adopts. The folder stays locked until this value
+/// is dropped.
 pub struct AdoptedFolder {
     // The fields are dropped in this order, so the lock is released last.
     tables: Option<Tables>,
@@ -65,8 +65,8 @@ impl AdoptedFolder {
             });
         }
         let note = AdoptionNote::read(&data_dir.adoption_path()).map_err(OpenError::from)?;
-        // Accept any slot (place of a node), even one that the fleet uses. It will mint no id with
-        // this node's worker numbers below the horizon (time up to which the node may have minted).
+        // Accept any slot, even one that the fleet uses. It will mint no id with this node's worker
+        // numbers below the horizon, the time up to which the node may have minted.
         let slot = kept_slot(&path).unwrap_or_default();
         let (horizon, _) = HorizonFile::open(&path, slot)?;
         if horizon.has_records() && !files.has_database() {
@@ -83,9 +83,10 @@ impl AdoptedFolder {
         let is_held = tables
             .as_ref()
             .is_some_and(|tables| tables.records.may_hold);
-        // Refuse a node whose series are on hold (give no numbers) after a restore, or will be from
-        // the next start on because of a stated floor. The fleet could issue lost numbers again. A
-        // takeover that has begun may continue, because an adoption note prevents new holds.
+        // Refuse a node whose series are on hold after a restore, or will be from the next start on
+        // because of a stated floor. The restored data may lack issued numbers, and the fleet would
+        // issue them again. An adoption that has begun may continue, because its note prevents new
+        // holds.
         if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
             let text = format!(
                 "the node of {} gives no numbers since a restore, and the fleet could give lost numbers a second time: \
@@ -108,9 +109,9 @@ impl AdoptedFolder {
         self.horizon.horizon()
     }
 
-    /// Returns the slot (place in the fleet) that has the worker numbers of this node, in a fleet
-    /// with `slots` slots. Returns `None` unless the node was configured with the same number of
-    /// slots. With another number, several slots of the fleet may share its worker numbers.
+    /// Returns the slot that has the worker numbers of this node, in a fleet with `slots` slots.
+    /// Returns `None` unless the node was configured with the same number of slots. With another
+    /// number, several slots of the fleet may share its worker numbers.
     pub fn slot_of(&self, slots: u32) -> Option<u32> {
         let kept = self.tables.as_ref().and_then(|tables| tables.slots);
         (kept == Some(slots)).then_some(self.slot)
@@ -123,15 +124,15 @@ impl AdoptedFolder {
     }
 
     /// Records the progress of the adoption durably. After the first note, no single node can start
-    /// on the folder, but a node of the adopting fleet can once the adoption is done.
+    /// on the folder. A node of the adopting fleet can start on it once the adoption is done.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the disk refuses the write. The folder then has either the old
     /// note or the new one.
     pub fn write_note(&mut self, note: AdoptionNote) -> Result<(), StoreError> {
         // Write the note first, because the error of a refused start quotes it. Then mark the
-        // horizon file as adopted (taken over by a fleet). The mark prevents a start as a single
-        // node even if the note is lost, or if the program is too old to know such notes.
+        // horizon file as adopted. The mark prevents a start as a single node even if the note is
+        // lost, or if the program is too old to know such notes.
         note.write(&self.data_dir.adoption_path())?;
         if !self.horizon.is_adopted() {
             self.horizon.note_adoption()?;
@@ -162,9 +163,8 @@ impl AdoptedFolder {
         })
     }
 
-    /// Returns up to `count_max` appends (groups of events that were written together) of a ledger,
-    /// oldest first. The list begins after the append whose last event is `after`, or with the
-    /// first append if `after` is `None`.
+    /// Returns up to `count_max` appends of a ledger, oldest first. The list begins after the
+    /// append whose last event is `after`, or with the first append if `after` is `None`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.
@@ -187,9 +187,8 @@ impl AdoptedFolder {
             .map(|tables| &tables.records as &dyn NumberStore)
     }
 
-    /// Returns up to `count_max` pairs of objects, each with its anchors (the first reports of its
-    /// close approaches). The pairs are ordered by format and objects, and the list begins after
-    /// the pair `after`.
+    /// Returns up to `count_max` pairs of objects, each with its anchors. The pairs are ordered by
+    /// format and objects, and the list begins after the pair `after`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.

@@ -8,8 +8,9 @@
 //!
 //! Version 1 lacks `origin`. Versions 1 and 2 lack `adoption`.
 //!
-//! No single node can start on a folder with this note, but a node of the adopting fleet can once
-//! the progress is `done`. The note is written before the horizon is marked, and is never removed.
+//! No single node can start on a folder with this note. A node of the adopting fleet can start on
+//! it once the progress is `done`. The note is written before the horizon is marked, and is never
+//! removed.
 
 use std::fs;
 use std::io;
@@ -24,7 +25,7 @@ use crate::failure::{FailureKind, StoreError};
 /// version or an earlier version can be read.
 const VERSION: u32 = 3;
 
-/// The note in the folder of a node that a fleet adopts (takes over): the fleet and the progress.
+/// The note in the folder of a node that a fleet adopts: the fleet and the progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdoptionNote {
@@ -41,21 +42,20 @@ pub struct AdoptionNote {
     pub endpoints: Vec<String>,
     /// The progress of the adoption.
     pub progress: AdoptionProgress,
-    /// The id that the fleet had at first. A fence (the operation that sets a floor after a
-    /// restore) gives the fleet another id, but does not change its first id. `None` if the
-    /// takeover of the node has only begun, or in a note of version 1, which lacks this field.
+    /// The original id of the fleet. A fence gives the fleet a new id, but this field keeps the
+    /// original one. `None` before the fleet has raised its floor, and in a note of version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }
 
-/// The progress of the takeover of a node by a fleet. The text in a variant is the id of the fleet.
+/// The progress of an adoption. The text in a variant is the id of the fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdoptionProgress {
-    /// The takeover of the node has begun. The fleet may not know about the node yet.
+    /// The adoption has begun. The fleet may not know about the node yet.
     Begun,
-    /// The fleet with this id has raised its floor (time below which it mints no id), so it repeats
-    /// no id of the node. Some records of the node may still be missing in the fleet.
+    /// The fleet with this id has raised its floor, so it repeats no id of the node. Some records
+    /// of the node may still be missing in the fleet.
     FloorRaised(String),
     /// The fleet with this id has everything that the node stored.
     Done(String),
@@ -88,8 +88,8 @@ fn advice(cause: &io::Error) -> &'static str {
     }
 }
 
-/// The version number in an adoption note (file about the takeover of a node by a fleet). It is
-/// parsed first, because it determines the form of the other fields.
+/// The version number in an adoption note. It is parsed first, because it determines the form of
+/// the other fields.
 #[derive(Deserialize)]
 struct Version {
     v: u32,
@@ -108,8 +108,8 @@ impl AdoptionNote {
         }
     }
 
-    /// Returns the note with this id and this progress of the adoption (takeover of the node by a
-    /// fleet). `origin` is the original id of that fleet, which a restore of the fleet does not change.
+    /// Returns the note with this id and this progress of the adoption. `origin` is the original id
+    /// of that fleet, which a restore of the fleet does not change.
     #[must_use]
     pub fn at(
         self,

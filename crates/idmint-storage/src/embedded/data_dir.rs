@@ -16,8 +16,8 @@ use crate::files::{FolderLock, FolderLockError};
 /// The file name of the database.
 pub(crate) const DATABASE_NAME: &str = "idmint.redb";
 
-/// The state files of a node that exist in its data folder. The two state files are the horizon
-/// (time up to which the node may mint ids) and the database.
+/// The state files of a node that exist in its data folder. The two state files are the horizon and
+/// the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FoundFiles {
     /// Neither file exists, as at a first start.

@@ -6,9 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// The permissions (mode) of new folders: only the current user may read ids and records. An
-/// existing folder keeps its permissions, because its creator may have shared it with a group on
-/// purpose.
+/// The mode of new folders, which lets only the current user read ids and records. An existing
+/// folder keeps its mode, because its creator may have shared it with a group on purpose.
 pub(super) const FOLDER_MODE: u32 = 0o700;
 
 /// The mode of every file in the data folder.
@@ -17,7 +16,8 @@ pub(super) const FILE_MODE: u32 = 0o600;
 /// The file system operations that a first start needs.
 ///
 /// The content of a file is durable once the file is synced. The name of a file is durable once its
-/// folder is synced. Before that, a power loss may keep either of the two and lose the other.
+/// folder is synced. Before both syncs, a power loss may keep the name and lose the content, or the
+/// other way round.
 pub(crate) trait FileSystem {
     /// An open file.
     type File;
@@ -159,8 +159,8 @@ pub(crate) fn create_folder(system: &impl FileSystem, path: &Path) -> io::Result
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && system.is_folder(path) => {}
         done => done?,
     }
-    // Sync the parent folder, or a power loss could remove the new folder with the horizon (time up
-    // to which ids may be minted), and the next start would look like a first start.
+    // Sync the parent folder, or a power loss could remove the new folder with the horizon, and the
+    // next start would look like a first start.
     system.sync_folder(above)
 }
 

@@ -1,10 +1,10 @@
 //! Detects that a node of a fleet starts in the data folder of a single node, or the other way
 //! round.
 //!
-//! A node of one kind cannot tell from the files of the other kind up to which time ids were
-//! issued. So a node does not start in a folder of the other kind until an operator has decided how
-//! to continue: either a fleet adopts the folder, or the operator sets a floor, the time below
-//! which no id is minted.
+//! A node of one kind cannot read from the other kind's files up to which time ids were issued. So
+//! a node does not start in a folder of the other kind until an operator has decided how to
+//! continue: either a fleet adopts the folder, or the operator sets a floor, the time below which
+//! no id is minted.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -24,8 +24,8 @@ use crate::failure::{FailureKind, StoreError, WithCauses};
 use crate::files::{CheckedFile, FolderLock, FolderLockError};
 use idmint_core::time::UnixNanos;
 
-/// The name prefix of files with times that the coordinator (etcd) has confirmed to a fleet node:
-/// the floor (lowest time to mint), and horizons of the node's slots (up to which ids may exist).
+/// The name prefix of high-water files. They contain the times that the coordinator has confirmed
+/// to a fleet node: the floor, and the horizons of the node's slots.
 const HIGH_WATER: &str = "high-water-";
 
 /// The data folder of a node in a fleet. If the folder could be locked, it stays locked until this
@@ -45,7 +45,7 @@ impl FleetFolder {
     /// # Errors
     /// Returns [`StoreError`] in these cases:
     /// - Another process holds the lock.
-    /// - A single node has minted there, and no fleet has adopted that node (taken over its ids).
+    /// - A single node has minted there, and no fleet has adopted that node.
     /// - The adoption note is unreadable, of another namespace, or of an unfinished adoption.
     /// - The lookup of a file in the folder fails.
     pub fn open(path: &Path, namespace: &str) -> Result<FleetFolder, StoreError> {
@@ -142,14 +142,13 @@ fn is_there(path: &Path) -> Result<bool, StoreError> {
 }
 
 /// Evidence that a node of a fleet has used a data folder. A single node looks for this evidence if
-/// its folder has no file with a horizon (time up to which it may mint ids).
+/// its folder has no file with a horizon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FormerFleet {
-    /// A file in which a fleet node stored times up to which ids may have been issued (high-water
-    /// file).
+    /// A high-water file, in which a fleet node stored times up to which ids may have been issued.
     pub(super) path: PathBuf,
     /// The latest time in the readable high-water files, if any. The fleet may have issued later
-    /// ids, because the files may be old, and lack the horizons of other nodes' slots.
+    /// ids, because the files may be old, and contain no horizons of other nodes.
     pub(super) highest: Option<UnixNanos>,
 }
 

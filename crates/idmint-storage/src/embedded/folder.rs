@@ -37,8 +37,8 @@ pub(crate) struct EmptyFolder {
     data_dir: DataDir,
 }
 
-/// A data folder with a horizon file, which contains the time up to which ids may be minted. The
-/// configured formats were not compared with the stored formats yet.
+/// A data folder with a horizon file. The configured formats were not compared with the stored
+/// formats yet.
 pub(crate) struct ReservedFolder {
     // The fields are dropped in this order, so the lock is released last.
     /// `None` if no database exists yet, for example because the first start ended early.
@@ -47,8 +47,8 @@ pub(crate) struct ReservedFolder {
     data_dir: DataDir,
 }
 
-/// A data folder with a database and a horizon file, which contains the time up to which ids may be
-/// minted. The configured formats were compared with the stored formats.
+/// A data folder with a horizon file and a database. The configured formats agree with the stored
+/// formats.
 struct ReadyFolder {
     // The fields are dropped in this order, so the lock is released last.
     database: Arc<Database>,
@@ -66,8 +66,8 @@ pub(crate) enum OpenError {
     /// The horizon cannot be used.
     #[error(transparent)]
     Horizon(#[from] HorizonError),
-    /// The folder has a database but no horizon file. The horizon was lost, because it is always
-    /// created before the database.
+    /// The folder has a database but no horizon file. The horizon file is always created before the
+    /// database, so it was lost.
     #[error(
         "{} is missing, although a database exists that is created after it; move it back, or start with --floor \
          and an instant at or above which no id was ever issued", .path.display()
@@ -76,8 +76,8 @@ pub(crate) enum OpenError {
         /// The path where the horizon should be.
         path: PathBuf,
     },
-    /// The file with the time up to which ids may be minted says that a database was created, but
-    /// the folder has none. So the database was lost, together with its formats and records.
+    /// The horizon file says that a database was created, but the folder has none. So the database
+    /// was lost, together with its formats and records.
     #[error(
         "{} is missing, although the horizon refers to it; move it back, or restore a good copy; without this file, \
          changes of formats are not detected: leave the formats unchanged, and start with --floor and an instant at or \
@@ -87,8 +87,8 @@ pub(crate) enum OpenError {
         /// The path where the database should be.
         path: PathBuf,
     },
-    /// A fleet is adopting (taking over) the node of this folder, or has adopted it. The fleet
-    /// mints with the node's worker numbers, so no single node may mint in this folder any more.
+    /// A fleet is adopting the node of this folder, or has adopted it. The fleet mints with the
+    /// node's worker numbers, so no single node may mint in this folder any more.
     #[error("{}", adopted(.path, .note.as_deref()))]
     Adopted {
         /// The path of the data folder.
@@ -96,8 +96,8 @@ pub(crate) enum OpenError {
         /// The adoption note, or `None` if it was lost.
         note: Option<Box<AdoptionNote>>,
     },
-    /// A fleet node has minted in this folder. The fleet uses this node's worker numbers (parts of
-    /// ids), and the folder does not show up to which time the fleet has issued ids.
+    /// A fleet node has minted in this folder. The fleet uses this node's worker numbers, and the
+    /// folder does not show up to which time the fleet has issued ids.
     #[error(
         "{} was left by a node of a fleet, and storage.engine is \"embedded\": this node would mint with worker \
          numbers of that fleet; start with --floor and an instant at or above which that fleet issued no id, or give \
@@ -111,7 +111,7 @@ pub(crate) enum OpenError {
     #[error(transparent)]
     Note(#[from] NoteUnreadable),
     /// This start does not fit a restore of the folder. For example, a backup was restored to the
-    /// folder, but the start was given no floor (time below which no id is minted).
+    /// folder, but the start was given no floor.
     #[error(transparent)]
     NotRestored(#[from] RestoreError),
     /// The database cannot be used.
@@ -168,11 +168,10 @@ impl From<OpenError> for StoreError {
 }
 
 impl Folder {
-    /// Opens the folder `dir`, and reads the horizon (time up to which ids may be minted) of
-    /// `slot`. If the folder is missing, it is created.
+    /// Opens the folder `dir`, and reads the horizon of `slot`. If the folder is missing, it is
+    /// created.
     ///
-    /// A floor (time below which no id is minted) [for this start](StatedFloor::ForThisStart) is
-    /// used only in these cases:
+    /// A floor [for this start](StatedFloor::ForThisStart) is used only in these cases:
     /// - The horizon is missing, damaged, or belongs to another slot.
     /// - The horizon says that a database exists, but the database or its last commits are missing.
     /// - A fleet node has minted in the folder.
@@ -201,8 +200,8 @@ impl Folder {
         let Some(horizon) = open_horizon(&data_dir, files, slot, floor)? else {
             return Ok(Folder::Empty(EmptyFolder { slot, data_dir }));
         };
-        // The horizon (time limit for minting) is durable, so the floor in the note of a restore is
-        // no longer needed. If this process is killed before the removal, the next start does it.
+        // The horizon is durable, so the floor in the note of a restore is no longer needed. If
+        // this process is killed before the removal, the next start does it.
         note.remove()?;
         if !files.has_database() {
             return Ok(Folder::Reserved(Box::new(ReservedFolder {
@@ -321,7 +320,7 @@ impl ReadyEngine for ReadyFolder {
         self.horizon.check_unchanged()?;
         self.horizon.raise(horizon)?;
         // Check again that the files of this node were not replaced. Ids may be minted only if the
-        // next start will find the raised horizon (time up to which they may be minted).
+        // next start will find the raised horizon.
         Ok(self.check_in_place()?)
     }
 
@@ -339,8 +338,8 @@ impl ReadyFolder {
     }
 }
 
-/// Opens the file with the horizon (time up to which ids may be minted). Returns `None` at a first
-/// start, because the file does not exist yet.
+/// Opens the file with the horizon, the time up to which ids may be minted. Returns `None` at a
+/// first start, because the file does not exist yet.
 fn open_horizon(
     data_dir: &DataDir,
     files: FoundFiles,
@@ -350,8 +349,8 @@ fn open_horizon(
     let path = data_dir.horizon_path();
     let written_anew = |floor, found| written_anew(data_dir, files, slot, floor, found);
     if files.has_horizon() {
-        // First check if a fleet has adopted (taken over) the node. The fleet mints with the node's
-        // worker numbers, so neither another slot (place) nor a floor (lowest time) helps.
+        // First check if a fleet has adopted the node. The fleet mints with the node's worker
+        // numbers, so neither another slot nor a floor helps.
         if is_noted_as_adopted(&path) {
             return Err(OpenError::Adopted {
                 path: data_dir.path().to_owned(),
@@ -418,8 +417,8 @@ fn open_horizon(
 }
 
 /// Writes a new horizon file. Its horizon is the floor that the operator has set, or the horizon
-/// `found` if that is higher, plus a random time below 1 ms. The new file has no commit mark (number
-/// of the last commit), so this start cannot detect that the last commits were lost.
+/// `found` if that is higher, plus a random time below 1 ms. The new file has no commit mark, so
+/// this start cannot detect whether the last commits were lost.
 ///
 /// The floor identifies the hold on numbers that this start sets. Two restores can have the same
 /// floor, for example if no id was minted in between, so the random time makes their floors differ.
@@ -446,15 +445,14 @@ fn written_anew(
     HorizonFile::create(&data_dir.horizon_path(), record)
 }
 
-/// Returns `true` if, after this error, an operator's floor (time below which no id is minted) may
-/// replace the stored horizon (time up to which ids may be minted).
+/// Returns `true` if, after this error, an operator's floor may replace the stored horizon.
 fn yields_to_a_floor(error: &HorizonError) -> bool {
     match error {
         HorizonError::BothCopiesDamaged { .. }
         | HorizonError::CopiesDisagree { .. }
         | HorizonError::OtherSlot { .. } => true,
-        // `UnknownVersion`: the file is intact, and another version of this program can read from
-        // it up to which time ids may be minted. So an operator's floor must not replace this time.
+        // `UnknownVersion`: the file is intact, and another version of this program can read its
+        // horizon. So an operator's floor must not replace this horizon.
         HorizonError::UnknownVersion { .. }
         | HorizonError::Changed { .. }
         | HorizonError::NotOpened { .. }

@@ -27,13 +27,12 @@ const ATTEMPTS: usize = 5;
 /// The kind of start for which a folder is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStart {
-    /// The folder is missing or has no file with the horizon (time up to which ids may be minted).
-    /// So the next start is the first start of a node in it.
+    /// The folder is missing or has no file with the horizon, the time up to which ids may be
+    /// minted. So the next start is the first start of a node in it.
     First,
-    /// The folder has a horizon (time up to which ids may be minted), and the configuration fits
-    /// the stored formats and series. The values are the horizon, and the series whose new numbers
-    /// are written differently than at the last start. For the first start after a restore, the
-    /// horizon is the stated floor (time below which no id is minted).
+    /// The folder has a horizon, and the configuration fits the stored formats and series. The
+    /// values are the horizon, and the series whose new numbers are written differently than at the
+    /// last start. For the first start after a restore, the horizon is the stated floor.
     Again(UnixNanos, Vec<TextChange>),
     /// This user may not read the folder.
     Unreadable,
@@ -44,8 +43,7 @@ impl NextStart {
     /// file is locked or written, so a node may be running on the folder.
     ///
     /// # Errors
-    /// Returns the [`FormatsError`] with which the next start would fail with the stated floor
-    /// (time below which no id is minted).
+    /// Returns the [`FormatsError`] with which a start with these arguments would fail.
     pub fn on(
         dir: &Path,
         slot: u32,

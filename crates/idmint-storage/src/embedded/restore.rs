@@ -1,5 +1,4 @@
-//! Restores a backup to an empty data folder. The next start on the folder then needs a floor (time
-//! below which no id is minted).
+//! Restores a backup to an empty data folder. The next start on the folder then needs a floor.
 //!
 //! ```text
 //! 1. lock the folder, which must be empty
@@ -65,8 +64,7 @@ pub(crate) enum RestoreError {
         /// The path of the folder.
         folder: PathBuf,
     },
-    /// A backup was restored to the folder, and the start was given no floor (time below which no
-    /// id is minted).
+    /// A backup was restored to the folder, but no floor was stated for the start.
     #[error(
         "{} was restored from a backup, which does not show the latest ids: start once with --floor {floor}, or with \
          IDMINT_FLOOR={floor}", .folder.display()
@@ -77,8 +75,8 @@ pub(crate) enum RestoreError {
         /// The floor that the restore has printed.
         floor: UnixNanos,
     },
-    /// The floor (time below which no id is minted) in `--floor` or in the environment variable
-    /// `IDMINT_FLOOR` is too low, for example because it was made for an earlier restore.
+    /// The floor in `--floor` or in the environment variable `IDMINT_FLOOR` is too low, for example
+    /// because it was made for an earlier restore.
     #[error(
         "the floor is {stated}, but the restore to {} needs {floor} or later: start with --floor {floor}, or set \
          IDMINT_FLOOR={floor}", .folder.display()
@@ -91,8 +89,8 @@ pub(crate) enum RestoreError {
         /// The floor that the restore has printed.
         floor: UnixNanos,
     },
-    /// The environment variable `IDMINT_FLOOR` sets a floor (time below which no id is minted) for
-    /// the start after a restore, but the folder is empty.
+    /// The environment variable `IDMINT_FLOOR` states a floor for the start after a restore, but
+    /// the folder is empty.
     #[error(
         "IDMINT_FLOOR is set for a restore, but {} is empty: run `idmint restore` first, or start without IDMINT_FLOOR",
         .folder.display()
@@ -221,8 +219,7 @@ fn check_empty(dir: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// The note that a restore leaves in the data folder. It has the floor (time below which no id is
-/// minted) that the next start needs.
+/// The note that a restore leaves in the data folder. It has the floor that the next start needs.
 pub(super) struct RestoreNote {
     folder: PathBuf,
     file: CheckedFile,
@@ -237,7 +234,7 @@ impl RestoreNote {
         }
     }
 
-    /// Returns the floor (time below which no id is minted) that a start on this folder may use.
+    /// Returns the floor that a start on this folder may use.
     ///
     /// A floor [of a restore](StatedFloor::OfARestore) may stay in the environment for months. A
     /// later start must not use that floor again, because ids were issued above it. So the floor is

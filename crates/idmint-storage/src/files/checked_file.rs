@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::file_replacement::put_file;
 
-/// The permissions (mode) of a new folder: only the current user may access the folder. An existing
-/// folder keeps its permissions.
+/// The mode of a new folder, which lets only the current user access the folder. An existing folder
+/// keeps its mode.
 const FOLDER_MODE: u32 = 0o700;
 
 /// A file with one line of text, followed by the CRC-32C of the line. The first write creates the

@@ -26,8 +26,8 @@ pub(crate) enum FolderLockError {
     Held {
         /// The path of the locked folder.
         folder: PathBuf,
-        /// The process id of the lock's holder, if it could be read. The holder has written it to
-        /// the lock file.
+        /// The process id of the lock's holder, which the holder has written to the lock file.
+        /// `None` if it could not be read.
         holder: Option<String>,
     },
     /// The lock file cannot be opened or locked.

@@ -6,12 +6,10 @@ use super::register::{AnchorKey, CountedAnchor, ListRange, StoredConjunction};
 use crate::failure::StoreError;
 use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
 
-/// A store of anchors (the first reports of conjunctions), with the report counts and external ids
-/// of their conjunctions.
+/// A store of anchors, with the report counts and external ids of their conjunctions.
 pub trait ConjunctionStore {
-    /// Returns one list for each item of `times`, which is a pair of objects and a time. The list
-    /// has the anchors (first reports of conjunctions) of these two objects that are
-    /// [near](Tca::neighbourhood) this time, sorted by time.
+    /// Returns one list for each item of `times`, a pair of objects and a time. Each list has the
+    /// anchors of its pair that are [near](Tca::neighbourhood) its time, sorted by time.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -26,9 +24,8 @@ pub trait ConjunctionStore {
         )
     }
 
-    /// Returns one list for each item of `spans`, which is a pair of objects and a span of time.
-    /// The list has the anchors (first reports of conjunctions) of these two objects within this
-    /// span, sorted by time.
+    /// Returns one list for each item of `spans`, a pair of objects and a span of time. Each list
+    /// has the anchors of its pair within its span, sorted by time.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -38,8 +35,8 @@ pub trait ConjunctionStore {
         spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
     ) -> Result<Vec<Vec<Anchor>>, StoreError>;
 
-    /// Returns at most `count_max` conjunctions (close approaches of two objects) in `range`,
-    /// sorted by time in the direction that `range` requests.
+    /// Returns at most `count_max` conjunctions in `range`, sorted by time in the direction that
+    /// `range` requests.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -50,7 +47,7 @@ pub trait ConjunctionStore {
     ) -> Result<Vec<StoredConjunction>, StoreError>;
 
     /// Adds the counts of new reports to the stored counts. `report_counts` names each conjunction
-    /// by its anchor (first report). The counts for an anchor that is not stored are dropped.
+    /// by its anchor. The counts for an anchor that is not stored are dropped.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be written. Some counts may have been stored
@@ -68,15 +65,15 @@ pub trait ConjunctionStore {
     /// nevertheless.
     fn add_externals(&self, externals: &[(AnchorKey, ExternalId)]) -> Result<(), StoreError>;
 
-    /// Returns the external ids (ids from other organizations) of each conjunction, in the order in
-    /// which they were attached. `anchors` are the first reports of the conjunctions.
+    /// Returns the external ids of each conjunction, in the order in which they were attached.
+    /// `anchors` are the first reports of the conjunctions.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
     fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError>;
 
-    /// Returns at most `count_max` anchors (first reports of close approaches) of a format that
-    /// have the id `external` from another organization, from the latest to the earliest.
+    /// Returns at most `count_max` anchors of a format that have the id `external` from another
+    /// organization, from the latest to the earliest.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -87,8 +84,8 @@ pub trait ConjunctionStore {
         count_max: usize,
     ) -> Result<Vec<AnchorKey>, StoreError>;
 
-    /// Returns at most `count_max` anchors (first reports of conjunctions) that follow `after`. The
-    /// anchors are sorted by format, and within each format from the latest to the earliest.
+    /// Returns at most `count_max` anchors that follow `after`. The anchors are sorted by format,
+    /// and within each format from the latest to the earliest.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -98,8 +95,8 @@ pub trait ConjunctionStore {
         count_max: usize,
     ) -> Result<Vec<CountedAnchor>, StoreError>;
 
-    /// Removes old conjunctions (close approaches): their first reports, report counts and external
-    /// ids. Keeps a conjunction whose report count has changed since the count was read.
+    /// Removes old conjunctions: their first reports, report counts and external ids. Keeps a
+    /// conjunction whose report count has changed since the count was read.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be written. Some anchors may have been removed

@@ -7,8 +7,9 @@ use idmint_records::ledger::{EventId, EventTime, KeyHash};
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
 
-/// The maximum number of days by which the only later day with stored request keys may be ahead of
-/// today. A day further ahead is ignored, because a wrong clock has probably recorded it.
+/// The limit for trusting a future day, in days. If only one day with stored request keys is after
+/// today, and it is more than this many days ahead, it is ignored. A wrong clock has probably
+/// recorded it.
 const LONE_DAY_MAX: u32 = 31;
 
 /// A completed request with an idempotency key.
@@ -18,7 +19,7 @@ pub struct DoneRequest {
     pub key: KeyHash,
     /// The time at which the request was recorded.
     pub recorded: EventTime,
-    /// The last event that the request appended. By the id of this event, the store finds all
+    /// The last event that the request appended. The store uses the id of this event to find all
     /// events of the request.
     pub last: EventId,
 }
@@ -51,14 +52,14 @@ pub fn remembered_since(now: EventTime) -> EventTime {
         .expect("earlier than a time there is")
 }
 
-/// Returns a time such that all request keys that were recorded since then are certainly still
-/// stored. The result depends on the times in stored records, `recorded`, and not on a clock.
+/// Returns a time since which all recorded request keys are certainly still stored. The result
+/// depends only on `recorded`, the times in stored records, and not on a clock.
 ///
-/// The result is 24 hours before the latest of these times, or the start of the third-last day on
-/// which one of them falls, whichever is earlier. For example, for times on the days 10, 11 and 15
-/// of a month, the result is the start of day 10. So a single clock that was ahead does not remove
-/// the latest keys that other clocks recorded. If the times fall on fewer than three days, the
-/// result is 1970, so all keys are kept.
+/// The result is the earlier of two times: 24 hours before the latest recorded time, and the start
+/// of the third-last day with a recorded time. For example, for times on the days 10, 11 and 15 of
+/// a month, the result is the start of day 10. So a single clock that was ahead does not remove the
+/// latest keys that other clocks recorded. If the times fall on fewer than three days, the result
+/// is 1970, so all keys are kept.
 pub fn remembered_among(recorded: impl IntoIterator<Item = EventTime>) -> EventTime {
     let mut days = LastDays::default();
     let mut newest = EventTime::from_micros(0).expect("the first time there is");

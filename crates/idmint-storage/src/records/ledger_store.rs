@@ -7,7 +7,7 @@ use idmint_records::ledger::{
 
 /// A store of the events of every ledger.
 pub trait LedgerStore {
-    /// Returns the last event of a ledger (chain of events), or `None` if there is no such ledger.
+    /// Returns the last event of a ledger, or `None` if there is no such ledger.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -50,9 +50,8 @@ pub trait LedgerStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn link(&self, id: EventId) -> Result<Option<Link>, StoreError>;
 
-    /// Returns the append (group of events that were written together) that ends with the event
-    /// `last`. Also returns its events, each with the id of the event before it. Returns `None` if
-    /// no append ends with `last`.
+    /// Returns the append that ends with the event `last`, or `None` if no append ends with it.
+    /// Also returns the events of the append, each with the id of the event before it.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -85,7 +84,7 @@ pub struct StoredAppend {
 }
 
 impl StoredAppend {
-    /// Returns a planned append (events to write together) in the form in which it is stored.
+    /// Converts a planned append to the form in which it is stored.
     pub fn of(plan: &AppendPlan) -> StoredAppend {
         StoredAppend {
             first_place: plan.first_place(),

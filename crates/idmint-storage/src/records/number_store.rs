@@ -15,13 +15,14 @@ use idmint_records::ledger::{
 /// The number of series of numbers to read at a time while a start checks the number rules.
 const SERIES_PAGE: usize = 1_000;
 
-/// The maximum number of series to name in a message that texts change, such as `7` to `INV-7`.
+/// The maximum number of series that a message names if their number texts change, for example from
+/// `7` to `INV-7`.
 const NAMED_MAX: usize = 5;
 
-/// A store of the numbers of all series (sequences). Numbers and the idempotency keys of their
-/// requests are never removed, except that the first number of a series can be corrected.
+/// A store of the numbers of all series. Numbers and the idempotency keys of their requests are
+/// never removed, except that the first number of a series can be corrected.
 pub trait NumberStore {
-    /// Returns the last number of a series, and whether the series is closed.
+    /// Returns the last number of a series, and how the series was closed, if it was.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -97,9 +98,9 @@ pub trait NumberStore {
         numbers: RangeInclusive<u64>,
     ) -> Result<Vec<VoidedNumber>, StoreError>;
 
-    /// Returns the changes of form (how numbers are written as text) that apply to `numbers` of a
-    /// series, in ascending order. The first change may be at a number below `numbers`, if its form
-    /// still applies at the start of `numbers`.
+    /// Returns the changes of text form that apply to `numbers` of a series, in ascending order.
+    /// The first change may be at a number below `numbers`, if its form still applies at the start
+    /// of `numbers`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -109,8 +110,8 @@ pub trait NumberStore {
         numbers: RangeInclusive<u64>,
     ) -> Result<Vec<FormChange>, StoreError>;
 
-    /// Returns the form (how the number is written as text) that was stored for a number. Returns
-    /// `None` if no form was stored, for example because an earlier version issued the number.
+    /// Returns the text form that was stored for a number. Returns `None` if no form was stored,
+    /// for example because an earlier version issued the number.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -128,37 +129,37 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError>;
 
-    /// Ends a hold durably, so that one series, or all series if `series` is `None`, can issue
-    /// numbers again. A hold stops series from issuing numbers after a restore.
+    /// Durably ends the hold on `series`, or on all series if `series` is `None`. The series can
+    /// then issue numbers again. A hold stops series from issuing numbers after a restore.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the hold has possibly not ended. The call may be repeated.
     fn end_hold(&self, series: Option<&SeriesName>) -> Result<(), StoreError>;
 
-    /// Returns the kinds of series (`gapless` or `blocks`) at the last start, or `None` if no start
-    /// has stored them.
+    /// Returns the kinds of series at the last start, `gapless` or `blocks`. Returns `None` if no
+    /// start has stored them.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
     fn kinds(&self) -> Result<Option<NumberKinds>, StoreError>;
 
-    /// Stores the kinds of series (`gapless` or `blocks`) that are configured at this start. The
-    /// kinds are durable when this method returns.
+    /// Stores the configured kinds of series, `gapless` or `blocks`. The kinds are durable when
+    /// this method returns.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the kinds are possibly not stored.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError>;
 
-    /// Returns the history of the templates by which numbers are written as text: the templates
-    /// that were configured at each start. The history is empty if no start has stored templates.
+    /// Returns the number templates that were configured at each start. A template defines how a
+    /// series writes its numbers as text. The history is empty if no start has stored templates.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
     fn templates(&self) -> Result<TemplateHistory, StoreError>;
 
-    /// Replaces the stored history of the templates for the texts of numbers with `history`, if it
-    /// is still `before`. Returns `false` if another node has changed the stored history. The
-    /// change is durable when this method returns.
+    /// Replaces the stored history of number templates with `history`, if the stored history is
+    /// still `before`. Returns `false` if another node has changed the stored history. The change
+    /// is durable when this method returns.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the templates are possibly not stored.
@@ -172,8 +173,9 @@ pub trait NumberStore {
     /// templates of series.
     ///
     /// A rule is refused if different series would write the same text, unless one of these series
-    /// already has numbers. For example, with the pattern `acme-*` and the text `INV-{n}`, all
-    /// series would write `INV-1`. A series that has numbers must not change its kind.
+    /// already has numbers. For example, with the pattern `acme-*` and the text `INV-{n}`, both
+    /// `acme-eu` and `acme-us` would write `INV-1`. A series that has numbers must not change its
+    /// kind.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if the rules are refused, and another
@@ -193,12 +195,12 @@ pub trait NumberStore {
         self.agree_on_templates(rules)
     }
 
-    /// Compares the templates for the texts of numbers at this start with the templates at earlier
-    /// starts, and stores the new templates.
+    /// Compares the configured number templates with those of earlier starts, and stores the new
+    /// ones.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if a new template writes a text that
-    /// an earlier template can have written for another number. Returns another kind of error if
+    /// an earlier template may have written for another number. Returns another kind of error if
     /// the store cannot be read or written.
     fn agree_on_templates(&self, rules: &NumberRules) -> Result<AgreedRules, StoreError> {
         loop {
@@ -219,8 +221,8 @@ pub trait NumberStore {
         }
     }
 
-    /// Checks that the configured rules write no text that a template (pattern of number texts) of
-    /// an earlier start has written for another number.
+    /// Checks that the configured rules write no text that a template of an earlier start has
+    /// written for another number.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if such a text exists, and another
@@ -239,8 +241,8 @@ pub trait NumberStore {
         let conflicting = all.into_iter().zip(conflicts);
         let mut suspects = Vec::new();
         for ((former, _), _) in conflicting.filter(|(_, conflict)| conflict.is_some()) {
-            // Reading the stored numbers takes longer than comparing templates (patterns of number
-            // texts). So read the numbers only if the comparison has found a conflict.
+            // Reading the stored numbers takes longer than comparing templates. So read the numbers
+            // only if the comparison has found a conflict.
             if let Some(written) = self.written_by(&former, history)? {
                 suspects.push((former, written));
             }
@@ -272,9 +274,8 @@ pub trait NumberStore {
         self.check_plain_digits(rules, history)
     }
 
-    /// Checks that no series repeats one of its own texts after its form (how numbers are written
-    /// as text) has changed from or to plain digits. [`NumberRules::conflicts_with`] does not
-    /// compare plain digits.
+    /// Checks that no series repeats one of its own texts after a change from or to plain digits.
+    /// [`NumberRules::conflicts_with`] does not compare plain digits.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if a series could repeat a text, and
@@ -303,8 +304,8 @@ pub trait NumberStore {
                         false => found.last,
                     },
                 };
-                // First assume that all numbers were written in this form (way to write a number).
-                // Read each number's real form only after a conflict, because reading takes longer.
+                // First assume that all numbers were written in this text form. Read each number's
+                // real form only after a conflict, because reading takes longer.
                 let mut repeated = conflict(&whole);
                 if repeated.is_some() && !is_in_use {
                     let written = self.written_in(found, Some(&former))?;
@@ -327,9 +328,9 @@ pub trait NumberStore {
         false
     }
 
-    /// Returns the range of the numbers that this template has written as text, or `None` if it has
-    /// written no number. A number without a stored form (how it is written) may have been written
-    /// by any template.
+    /// Returns the range of numbers that this template may have written as text, or `None` if it
+    /// has written no number. A number without a stored text form may have been written by any
+    /// template.
     ///
     /// If several nodes share the store, another node may still use a template of the last start.
     /// Such a template counts as having written all numbers within its bounds, if any series that
@@ -368,8 +369,8 @@ pub trait NumberStore {
         Ok(written)
     }
 
-    /// Returns the ranges of numbers of a series that are stored with this form (way to write a
-    /// number), or without a form, because such numbers may have been written in any form.
+    /// Returns the ranges of numbers of a series that may have been written in this text form. A
+    /// number that is stored without a form counts, because it may have been written in any form.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -390,8 +391,8 @@ pub trait NumberStore {
         Ok(ranges.flatten().collect())
     }
 
-    /// Returns the open series without gaps that have numbers, and whose next number is written
-    /// differently than with the last start's templates (of number texts), grouped by rule.
+    /// Returns the series whose next number is written differently than at the last start, grouped
+    /// by rule. Only open, gapless series that have numbers are included.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -519,8 +520,8 @@ pub trait NumberStore {
     }
 }
 
-/// Returns these bounds, extended down to number 1. A series that began before its configured start
-/// was raised may have numbers below that start.
+/// Returns these bounds, extended down to number 1. If the configured first number was raised
+/// later, a series may have lower numbers from before.
 fn from_one(bounds: NumberBounds) -> NumberBounds {
     NumberBounds {
         start: bounds.start.min(NumberBounds::default().start),
@@ -538,8 +539,8 @@ fn takes_numbers(found: &SeriesSummary, rules: &NumberRules) -> bool {
     found.has_numbers() && found.closed.is_none() && is_gapless
 }
 
-/// Returns the error for number rules that could write the text of an earlier number again for
-/// another number. `earlier` says which series have written the text, or may still write it.
+/// Returns the error for number rules that could write one text for two numbers. `earlier` says
+/// which series have written the text, or may still write it.
 fn repeated_text(found: &FormerConflict, earlier: &str) -> StoreError {
     let [what, settings] = match &found.rule {
         Some(rule) => [
@@ -565,22 +566,22 @@ fn repeated_text(found: &FormerConflict, earlier: &str) -> StoreError {
 /// The result of comparing the configured rules with the stored numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgreedRules {
-    /// The templates (patterns of number texts) of the first start that stored any. They apply to
-    /// numbers without a stored form (way to write a number).
+    /// The templates of the first start that stored any. They apply to numbers without a stored
+    /// text form.
     pub first: KeptTemplates,
     /// The series whose new numbers are written differently than at the last start, by rule.
     pub changes: Vec<TextChange>,
 }
 
-/// The series (named sequences of numbers) that follow the same number rule, or no rule, and whose
-/// new numbers are written differently than at the last start.
+/// The series of one number rule, or of no rule, whose new numbers are written differently than at
+/// the last start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChange {
     /// The name of the rule that now applies to the series, or `None` if no configured rule does.
     rule: Option<String>,
     template: NumberTemplate,
     check: Option<NumberCheck>,
-    /// The first few series whose texts change, each with the first number written differently.
+    /// The first few of these series, each with its first number that is written differently.
     series: Vec<(SeriesName, u64)>,
     /// The number of changed series, including those that are not in `series`.
     count: usize,

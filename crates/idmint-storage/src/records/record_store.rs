@@ -25,26 +25,24 @@ pub type Records = Arc<dyn RecordStore>;
 /// A read returns only data that is durable, or that becomes durable before any later write of this
 /// process. Reads may be called from any thread, and wait for the disk, or for another machine if
 /// the store [is remote](Self::is_remote). Every read fails with a [`StoreError`] if the store is
-/// damaged or refuses.
+/// damaged or unavailable.
 pub trait RecordStore:
     LedgerStore + NumberStore + ConjunctionStore + RequestStore + Debug + Send + Sync
 {
-    /// Returns how many plans (decisions to write records), counted from the first one, fit into
-    /// one write. The result is at least 1, unless `plans` is empty.
+    /// Returns how many plans, counted from the first one, fit into one write. The result is at
+    /// least 1, unless `plans` is empty.
     fn fitting(&self, plans: &[RecordPlan]) -> usize {
         plans.len()
     }
 
-    /// Stores either all of the plans (decisions to write records), in order, or none of them. The
-    /// plans are durable when this method returns. The plans must [fit](Self::fitting) into one
-    /// write.
+    /// Stores either all of the plans, in order, or none of them. The plans are durable when this
+    /// method returns. The plans must [fit](Self::fitting) into one write.
     ///
     /// The transaction that writes the plans also checks that the decisions in them still hold.
-    /// This check covers the last event of each ledger, the last number of each series and whether
-    /// it is closed, the anchors near a new anchor, and whether a number is void already. If
-    /// several processes write to the store, the transaction also checks the request keys. Their
-    /// state must still be the one that [`request`](RequestStore::request) and
-    /// [`given_to`](NumberStore::given_to) returned.
+    /// This check covers the last event of each ledger, the last number and the closing of each
+    /// series, the anchors near a new anchor, and the void numbers. If several processes write to
+    /// the store, the transaction also checks the request keys. [`request`](RequestStore::request)
+    /// and [`given_to`](NumberStore::given_to) must still return the same results as before.
     ///
     /// # Errors
     /// Returns [`WriteError`] if the plans were not written, or if it is unknown whether they were.
@@ -59,8 +57,8 @@ pub trait RecordStore:
         Ok(())
     }
 
-    /// Returns the time from which to compute the age of stored records. `now` is the time on the
-    /// clock of this process. Returns `None` if no reliable time is known.
+    /// Returns the current time to use for computing the age of stored records. `now` is the time
+    /// on the clock of this process. Returns `None` if no reliable time is known.
     ///
     /// The result is earlier than `now` if other processes write to the store and their clocks are
     /// behind.
@@ -96,8 +94,8 @@ pub trait RecordStore:
         None
     }
 
-    /// `true` if a hold after a restore stops series (named sequences of numbers) until an operator
-    /// resumes them. Does not ask another machine, so the result may be out of date.
+    /// `true` if a hold after a restore stops series until an operator resumes them. Does not ask
+    /// another machine, so the result may be out of date.
     fn holds_numbers(&self) -> bool {
         false
     }
@@ -154,8 +152,8 @@ impl RecordPlan {
     }
 }
 
-/// The error of writing plans (decisions to write records). After the error `Store`, the plans may
-/// have been written. After any other error, no plan was written.
+/// The error of writing plans. After `Store`, the plans may have been written. After any other
+/// variant, no plan was written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Another writer changed records on which a plan is based. None of the plans was written. The

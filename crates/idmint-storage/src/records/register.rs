@@ -17,8 +17,7 @@ pub struct StoredConjunction {
     pub report_count: Option<ReportCount>,
 }
 
-/// The key of a stored anchor (first report of a conjunction). Keys are ordered by format, pair of
-/// objects and time.
+/// The key of a stored anchor. Keys are ordered by format, pair of objects and time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AnchorKey {
     /// The name of the format.
@@ -29,8 +28,8 @@ pub struct AnchorKey {
     pub tca: Tca,
 }
 
-/// The key and the report count of an anchor (first report of a close approach). The daily removal
-/// of old conjunctions decides from them whether the conjunction is old.
+/// The key and the report count of an anchor. The daily removal of old conjunctions decides from
+/// them whether the conjunction is old.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedAnchor {
     /// The key of the anchor.

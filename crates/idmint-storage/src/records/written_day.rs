@@ -1,5 +1,5 @@
 //! The days on which nodes have written records, according to the times in the records. The age of
-//! records is judged by these days.
+//! records is measured from these days.
 //!
 //! A clock that is wrong at one start may write records on a day far in the future. The age of
 //! records is therefore judged by the third-last day, which one wrong day hardly changes:

@@ -28,21 +28,20 @@ use idmint_records::conjunction::{ReportCount, Seen, Tca};
 /// The pause between two sweeps that remove old anchors.
 const PAUSE: Duration = Duration::from_hours(24);
 
-/// The maximum number of anchors (first reports of conjunctions) per step of the sweep for old
-/// ones. A step takes some milliseconds, or up to some hundred round trips to the etcd of a fleet.
+/// The maximum number of anchors per step of the sweep for old ones. A step takes some
+/// milliseconds, or up to some hundred round trips to the etcd of a fleet.
 const STEP_LEN: usize = 2_000;
 
-/// The minimum time between two steps of the removal of old anchors when it is overdue because the
-/// thread is always busy. In between, the thread writes the records of queued requests.
+/// The minimum time between two steps of an overdue sweep. The sweep is overdue if the thread has
+/// been busy for a day. Between two steps, the thread writes the records of queued requests.
 const STEP_PAUSE: Duration = Duration::from_secs(1);
 
-/// The state of the sweep, which removes anchors (first reports of conjunctions) that are older
-/// than the configured retention.
+/// The state of the sweep, which removes anchors that are older than the configured retention.
 #[derive(Debug)]
 pub(super) struct AnchorSweep {
     retention: Duration,
-    /// The last anchor (first report of a close approach) that the previous step checked, or `None`
-    /// at the start of a pass over all anchors.
+    /// The last anchor that the previous step checked, or `None` at the start of a pass over all
+    /// anchors.
     after: Option<AnchorKey>,
     /// The latest three days on which records were written, among the records read so far. The age
     /// of anchors is measured from the first of these days, or from the clock if it is earlier.
@@ -76,7 +75,7 @@ impl AnchorSweep {
         clock.runs_for() >= self.paused_until.max(self.due + PAUSE)
     }
 
-    /// Checks at most 2 000 further anchors (first reports), and removes the old ones among them.
+    /// Checks at most 2 000 further anchors, and removes the old ones among them.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store failed. The next call repeats the step.
@@ -147,8 +146,8 @@ impl AnchorSweep {
         Ok(())
     }
 
-    /// Returns the time before which anchors (first reports) are removed as old, or `None` if
-    /// records of fewer than three days were found. A single day may come from a wrong clock.
+    /// Returns the time before which anchors are removed as old, or `None` if records of fewer than
+    /// three days were found. A single day may come from a wrong clock.
     fn old_before(&self, now: UnixNanos) -> Option<UnixTime> {
         let judging_time = self.days.third_last()?.begins().min(now);
         let retention =
@@ -184,8 +183,8 @@ mod tests {
         Tca(i64::from(day) * 86_400_000_000)
     }
 
-    /// Returns records with one anchor (first report) on each of these days, each for a different
-    /// pair of objects. Their report counts say that an earlier sweep found them on day 0.
+    /// Returns records with one anchor on each of these days, each for a different pair of objects.
+    /// Their report counts say that an earlier sweep found them on day 0.
     fn anchors_of(days: std::ops::RangeInclusive<u32>) -> RecordTables {
         let records = uncounted_anchors_of(days.clone());
         let found = |day| {
@@ -203,8 +202,7 @@ mod tests {
         records
     }
 
-    /// Returns records with one anchor (first report of a conjunction) on each of these days,
-    /// without report counts.
+    /// Returns records with one anchor on each of these days, without report counts.
     fn uncounted_anchors_of(days: std::ops::RangeInclusive<u32>) -> RecordTables {
         let records = crate::samples::memory_tables().expect("memory suffices");
         let plan = |day: u32| {
@@ -227,8 +225,7 @@ mod tests {
         records
     }
 
-    /// Counts a report that arrives on day `on`, and whose conjunction has its anchor (first
-    /// report) on day `of`.
+    /// Counts a report that arrives on day `on`, and whose conjunction has its anchor on day `of`.
     fn report(records: &RecordTables, on: u32, of: u32) {
         records
             .add_reports(&[(

@@ -10,8 +10,9 @@ use idmint_core::time::Clock;
 pub(super) const NOTHING_FORGOTTEN_FOR: Duration = Duration::from_mins(5);
 
 /// The maximum time by which the clock may be behind the fleet when events are appended. The
-/// request key of an append is kept for at least 24 hours, counted from the time on the clock. A
-/// clock that is a few hours behind only shortens this period. One hour leaves a margin.
+/// request key of an append is kept for at least 24 hours from the time on this clock. A clock that
+/// is behind shortens this period by the difference. A few hours would be harmless, so one hour
+/// leaves a margin.
 const BEHIND_MAX: Duration = Duration::from_hours(1);
 
 /// Checks whether events may be timestamped with this clock. The check is necessary because the

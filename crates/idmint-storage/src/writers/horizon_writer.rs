@@ -14,9 +14,9 @@ use crate::start::Store;
 use idmint_core::minting::Session;
 use idmint_core::time::{Clock, UnixNanos};
 
-/// A handle to the writer thread of one minting session. The thread raises the horizon (time up to
-/// which ids may be minted) when callers request it. Dropping the handle ends the thread, and
-/// blocks until the thread has closed the store.
+/// A handle to the writer thread of one minting session. The thread raises the horizon when callers
+/// request it. Dropping the handle ends the thread, and blocks until the thread has closed the
+/// store.
 #[derive(Debug)]
 pub struct HorizonWriterHandle {
     wanted: Arc<Wanted>,
@@ -25,7 +25,7 @@ pub struct HorizonWriterHandle {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The progress of the thread that raises the horizon (time up to which ids may be minted).
+/// The progress of the thread that raises the horizon, the time up to which ids may be minted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriterState {
     /// The horizon at this instant is durable.
@@ -42,26 +42,26 @@ struct ExtensionCounts {
     failed: AtomicU64,
 }
 
-/// The pending request to the writer thread to extend the horizon (time up to which ids may be
-/// minted). Requests of several callers are merged into one.
+/// The pending request to the writer thread to extend the horizon, the time up to which ids may be
+/// minted. Requests of several callers are merged into one.
 #[derive(Debug, Default)]
 struct Wanted {
     next: Mutex<Option<Extension>>,
     asked: Condvar,
 }
 
-/// A requested extension of the horizon (time up to which ids may be minted) that has not begun
-/// yet.
+/// A requested extension of the horizon that has not begun yet.
 #[derive(Debug, Clone, Copy)]
 enum Extension {
-    /// Extend the horizon at least to this instant. For the start of 1970, any extension suffices.
+    /// Extend the horizon at least to this instant. The start of 1970 means that any extension
+    /// suffices.
     To(UnixNanos),
     Stop,
 }
 
 impl HorizonWriterHandle {
-    /// Starts the writer thread for a minting session. The session's first horizon (time up to
-    /// which ids may be minted) must already be durable in `store`.
+    /// Starts the writer thread for a minting session. The session's first horizon must already be
+    /// durable in `store`.
     pub fn start(session: Arc<Session>, clock: Arc<Clock>, store: Store) -> HorizonWriterHandle {
         let wanted = Arc::new(Wanted::default());
         let counts = Arc::new(ExtensionCounts::default());
@@ -146,8 +146,8 @@ impl Drop for HorizonWriterHandle {
             .lock()
             .expect("no holder of this lock panics") = Some(Extension::Stop);
         self.wanted.asked.notify_one();
-        // After the join, the store is closed and its lock is released. If the thread panicked,
-        // that was already reported.
+        // After the join, the store is closed and its lock is released. A panic of the thread is
+        // ignored here, because it was already reported.
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

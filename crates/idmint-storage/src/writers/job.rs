@@ -33,7 +33,7 @@ pub(super) trait Request: Debug + Send + 'static {
     }
 
     /// Decides on the request, as if the plans of the earlier requests in the round were already
-    /// written. Adds the plans (decisions to write records) for this request to the round.
+    /// written. Adds the plans for this request to the round.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the request is refused. In that case the round has no plan for
@@ -53,7 +53,7 @@ struct Job<R: Request> {
 /// dropped.
 pub(super) type Caller<T> = oneshot::Sender<Result<T, RecordError>>;
 
-/// A job (a request and the caller that waits for it), for any type of request.
+/// A request of any type, with the caller that waits for its outcome.
 pub(super) type AnyJob = Box<dyn Work>;
 
 /// Boxes a request with its caller, so that requests of all types can wait in the same queue.
@@ -65,7 +65,7 @@ pub(super) fn job<R: Request>(request: R, caller: Caller<R::Outcome>) -> AnyJob 
     })
 }
 
-/// The operations on a job (a request and the caller that waits for it), for requests of any type.
+/// The operations on a job: a request of any type, with the caller that waits for its outcome.
 pub(super) trait Work: Debug + Send {
     /// Returns the [`Request::item_count`] of the job's request.
     fn item_count(&self) -> usize;
@@ -124,24 +124,24 @@ impl<R: Request> Work for Job<R> {
     }
 }
 
-/// A job (a request and the caller that waits for it) with its outcome. The outcome is sent to the
-/// caller once all records that it depends on are durable.
+/// A decided job with its outcome. The outcome is sent to the caller once all records on which it
+/// depends are durable.
 #[derive(Debug)]
 pub(super) struct Reply {
     job: AnyJob,
-    /// The number of plans (decisions to write records) that the round (batch of requests) has
-    /// after this job was decided. The reply is sent once all of these plans are durable.
+    /// The number of plans in the round after this job was decided. The reply is sent once all of
+    /// these plans are durable.
     rests_on: usize,
 }
 
-/// The plans (decisions to write records) of one round (batch of requests) that are already
-/// durable. The plans become durable in order, in one write or several.
+/// The plans of one round that are already durable. Plans become durable in order, in one or more
+/// writes.
 #[derive(Debug, Default)]
 pub(super) struct DurablePlans(Vec<Durable<Vec<RecordPlan>>>);
 
 impl DurablePlans {
-    /// Adds the plans (decisions to write records) that have just become durable. They come
-    /// directly after the plans that were added before.
+    /// Adds the plans that have just become durable. They come directly after the plans that were
+    /// added before.
     pub(super) fn add(&mut self, plans: Durable<Vec<RecordPlan>>) {
         self.0.push(plans);
     }
@@ -156,7 +156,7 @@ impl Reply {
         Reply { job, rests_on }
     }
 
-    /// `true` if all plans (decisions to write records) that the outcome may depend on are durable.
+    /// `true` if all plans that the outcome may depend on are durable.
     pub(super) fn may_be_sent(&self, durable: &DurablePlans) -> bool {
         self.rests_on <= durable.count()
     }

@@ -1,6 +1,7 @@
-//! The threads that write to the store. One thread raises the horizon (the end of the time reserved
-//! for minting) early, so that minting seldom waits for the disk. The other thread writes the
-//! records of many requests in one transaction, so that these requests share one wait for the disk.
+//! The threads that write to the store. One thread raises the horizon, the time up to which ids may
+//! be minted. The thread does this early, so that minting seldom waits for the disk. The other
+//! thread writes the records of many requests in one transaction, so that these requests share one
+//! wait for the disk.
 
 mod horizon_writer;
 

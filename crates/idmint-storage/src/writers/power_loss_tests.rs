@@ -72,8 +72,7 @@ struct Told {
     /// The request keys whose outcome is unknown.
     unknown: BTreeSet<u128>,
     ledgers: Vec<LedgerId>,
-    /// The time of the anchor (first report) in the reply to each report, by the report's second
-    /// object and time.
+    /// The time of the anchor in the reply to each report, by the report's second object and time.
     grouped: BTreeMap<(u64, i64), i64>,
     numbers: ToldNumbers,
     counts: Counts,
@@ -86,7 +85,7 @@ struct ToldNumbers {
     asked: BTreeMap<String, (SeriesName, u32)>,
     /// The issued numbers, by request key.
     given: BTreeMap<String, GivenNumbers>,
-    /// The form (how numbers are written as text) of the issued numbers, by request key.
+    /// The text form of the issued numbers, by request key.
     forms: BTreeMap<String, Option<NumberForm>>,
     /// The request keys whose outcome is unknown.
     unknown: BTreeSet<String>,
@@ -373,8 +372,7 @@ impl ToldNumbers {
         };
         let (name, count) = self.asked.entry(key.clone()).or_insert_with(new);
         let (answer, answered) = oneshot::channel();
-        // The configured form (how numbers are written as text) changes all the time, even between
-        // a request and its repetition.
+        // The configured text form changes often, even between a request and its repetition.
         let form = form(["A-", "B-"][random.random_range(0..2)]);
         let request = NumberRequest {
             form: Some(form),
@@ -418,7 +416,7 @@ impl ToldNumbers {
     }
 
     /// Checks that the numbers of every series are 1, 2, 3 and so on. Each number must be issued
-    /// once, and each key must have the numbers that it was issued first.
+    /// once, and each key must still have the numbers that were first issued for it.
     fn check(&self, records: &dyn RecordStore) {
         let mut stored = BTreeMap::new();
         for SeriesSummary {

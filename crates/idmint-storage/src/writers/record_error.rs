@@ -10,8 +10,8 @@ use idmint_records::ledger::{AppendRefusal, NumberRefusal, VoidRefusal};
 /// The maximum number of requests in the queue of the writer thread. More requests are refused.
 pub(super) const WAITING_MAX: usize = 1_024;
 
-/// The error of a request that reads or writes records. The request was not done, unless the
-/// variant is `Unknown`, which leaves open whether it was done.
+/// The error of a request that reads or writes records. After `Unknown`, the request may have been
+/// carried out. After any other variant, it was not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// The events cannot be appended to the ledger.

@@ -71,9 +71,8 @@ pub(super) struct RecordWriter {
 impl RecordWriter {
     /// Creates a writer, which takes its jobs from the queue `waiting` once it [runs](Self::run).
     ///
-    /// The anchor (first report) of a conjunction is kept for at least `retention` after its time
-    /// of closest approach and after its last report. If `retention` is `None`, the anchor is kept
-    /// forever.
+    /// The anchor of a conjunction is kept for at least `retention` after its time of closest
+    /// approach and after its last report. If `retention` is `None`, the anchor is kept forever.
     pub(super) fn new(
         records: Records,
         clock: Arc<Clock>,
@@ -168,8 +167,8 @@ impl RecordWriter {
             .write(|report_counts| self.records.add_reports(report_counts))
     }
 
-    /// Runs the next step of the sweep that removes old anchors (first reports of conjunctions), if
-    /// the step is due according to `is_due`.
+    /// Runs the next step of the sweep that removes old anchors, if the step is due according to
+    /// `is_due`.
     fn forget_anchors(
         &mut self,
         is_due: impl Fn(&AnchorSweep, &Clock) -> bool,
@@ -213,7 +212,7 @@ impl RecordWriter {
         self.work(jobs)
     }
 
-    /// Refuses the jobs (requests) that need a write, and replies to the others. If `refusal` is
+    /// Refuses the jobs that need a write, and replies to the others. If `refusal` is
     /// [`RecordError::Unknown`], a job gets its own outcome only if it is a success. If the store
     /// has an obstacle other than a full disk, refuses all jobs without reading the store.
     fn answer_without_writing(&self, jobs: Vec<AnyJob>, refusal: &RecordError) {
@@ -225,7 +224,7 @@ impl RecordWriter {
         round::answer_without_writing(&*self.records, self.times(), jobs, refusal);
     }
 
-    /// Decides on the jobs (queued requests), writes the planned records, and sends the replies.
+    /// Decides on the jobs, writes the planned records, and sends the replies.
     ///
     /// If another writer changed the records first, the jobs that got no reply yet are decided
     /// again. The outcomes that callers have already received stay valid.
@@ -276,8 +275,8 @@ impl RecordWriter {
         }
     }
 
-    /// Refuses the jobs (queued requests) whose records could not be written. Jobs that need no
-    /// write still get their outcome.
+    /// Refuses the jobs whose records could not be written. Jobs that need no write still get their
+    /// outcome.
     ///
     /// # Errors
     /// Returns `error` if the process has to end because of it.
@@ -316,9 +315,8 @@ impl RecordWriter {
         }
     }
 
-    /// Writes the plans (decisions to write records), in as few writes as possible. Sends each
-    /// reply once the plans on which it depends are durable. After an error, `replies` contains the
-    /// replies that were not sent.
+    /// Writes the plans, in as few writes as possible. Sends each reply once the plans on which it
+    /// depends are durable. After an error, `replies` contains the replies that were not sent.
     fn write_and_reply(
         &self,
         mut plans: Vec<RecordPlan>,

@@ -33,8 +33,8 @@ const LOOKED_UP_AT_ONCE_MAX: usize = 50;
 /// the outcome is reported as unknown.
 const REPLY_MAX: Duration = Duration::from_secs(10);
 
-/// The maximum time by which this node's clock can be behind the time that another node uses to
-/// decide if a stored conjunction (close approach) is old.
+/// The assumed maximum time by which this node's clock is behind the time that another node uses
+/// when it removes old conjunctions.
 const CLOCKS_APART_MAX: Duration = Duration::from_hours(24);
 
 /// A handle to the writer thread that writes records durably.
@@ -60,9 +60,9 @@ pub struct RecordWriterHandle {
 impl RecordWriterHandle {
     /// Starts the writer thread for `records`.
     ///
-    /// The first report of a conjunction (a close approach of two objects) is kept for at least
-    /// `retention` after its time of closest approach and after the last report of the conjunction.
-    /// If `retention` is `None`, the first report is kept forever.
+    /// The first report of a conjunction is kept for at least `retention` after its time of closest
+    /// approach and after the last report of the conjunction. If `retention` is `None`, the first
+    /// report is kept forever.
     pub fn start(
         records: Records,
         clock: Arc<Clock>,
@@ -175,7 +175,7 @@ impl RecordWriterHandle {
         self.send(request).await
     }
 
-    /// Returns a summary of the ledger (event chain) to which this caller has just appended.
+    /// Returns a summary of the ledger to which this caller has just appended.
     ///
     /// # Errors
     /// Returns [`RecordError::Unknown`] if the ledger cannot be read. The other errors mean that no
@@ -228,7 +228,7 @@ impl RecordWriterHandle {
     /// Each series continues after its last stored number.
     ///
     /// # Errors
-    /// Returns [`RecordError`] if the hold has possibly not ended. The call may be repeated.
+    /// Returns [`RecordError`] if the hold may still be in force. The call may be repeated.
     pub async fn end_hold(&self, series: Option<SeriesName>) -> Result<(), RecordError> {
         self.send(HoldEnd(series)).await
     }
@@ -257,8 +257,8 @@ impl RecordWriterHandle {
         self.send(request).await
     }
 
-    /// Groups reports into conjunctions (close approaches of two objects). The anchors of new
-    /// conjunctions are durable when this method returns.
+    /// Groups reports into conjunctions. The anchors of new conjunctions are durable when this
+    /// method returns.
     ///
     /// Reports that join a conjunction near the end of its retention are counted in the store
     /// before this method returns. Otherwise, this node or another one could remove the conjunction
@@ -350,9 +350,8 @@ impl RecordWriterHandle {
         Ok((grouped, are_counts_due))
     }
 
-    /// Returns a function that is `true` for the time of closest approach of a conjunction's first
-    /// report if the conjunction may soon be removed as old. A new report that is counted prevents
-    /// the removal for a while.
+    /// Returns a predicate on the time of a conjunction's anchor. It is `true` if the conjunction
+    /// is so old that it may soon be removed. Counting a new report delays the removal.
     fn may_be_swept(&self, now: UnixNanos) -> impl Fn(Tca) -> bool + Send + 'static {
         let (retention, soon) = (self.retention, UnixTime::from(now.after(CLOCKS_APART_MAX)));
         move |anchor| {
@@ -360,8 +359,8 @@ impl RecordWriterHandle {
         }
     }
 
-    /// Attaches external ids (ids that other originators gave to conjunctions) to stored anchors.
-    /// The attached ids are durable when this method returns.
+    /// Attaches external ids to stored anchors. The attached ids are durable when this method
+    /// returns.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the ids are possibly not stored. The call may be repeated.
@@ -417,8 +416,8 @@ impl RecordWriterHandle {
     }
 }
 
-/// Returns the external ids (ids from other organizations) that can be attached to their
-/// conjunctions. Leaves out an id if the conjunction already has it, or the maximum number of ids.
+/// Returns the external ids that can be attached to their conjunctions. Leaves out an id if the
+/// conjunction already has it, or the maximum number of ids.
 fn new_externals(
     records: &dyn RecordStore,
     externals: Vec<(AnchorKey, ExternalId)>,

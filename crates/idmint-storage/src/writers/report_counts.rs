@@ -77,8 +77,8 @@ impl ReportTallies {
     /// and returns its result. `read` runs again if counts were written in the meantime, because
     /// it may then have counted a report twice or not at all.
     ///
-    /// This method blocks for at most two seconds if the store is slow. It then returns counts
-    /// that may be wrong by the reports of the last ten seconds.
+    /// This method blocks for at most two seconds if the store is slow. After that, the returned
+    /// counts may miss or repeat the reports of the last ten seconds.
     pub fn read_between_writes<T>(&self, mut read: impl FnMut() -> T) -> T {
         for _ in 1..READS_MAX {
             let writes = self.writes_after_the_current_one();

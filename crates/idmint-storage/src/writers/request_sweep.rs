@@ -1,5 +1,5 @@
-//! The background task (sweep) that removes old idempotency keys of requests, a few thousand keys
-//! at a time.
+//! The sweep, a background task that removes old idempotency keys of requests. Each step removes a
+//! few thousand keys.
 
 use std::time::Duration;
 

@@ -36,16 +36,16 @@ pub struct Numbered<T> {
     pub is_replayed: bool,
     /// The stored result: the issued numbers, the number marked as unused, or the closed series.
     pub stored: T,
-    /// The form (how the numbers are written as text) that was stored with the numbers. `None` if
-    /// an earlier version issued them, or if they have no text.
+    /// The text form that was stored with the numbers. `None` if an earlier version issued them, or
+    /// if they have no text.
     pub form: Option<NumberForm>,
 }
 
-/// External ids (ids from other organizations), each with the key of its conjunction.
+/// External ids, each with the key of its conjunction.
 type Externals = Vec<(AnchorKey, ExternalId)>;
 
-/// The plans (decisions to write records) for requests that are written together, and the replies
-/// to send once these plans are durable.
+/// The plans for requests that are written together, and the replies to send once these plans are
+/// durable.
 pub(super) struct Decided {
     pub(super) plans: Vec<RecordPlan>,
     pub(super) replies: Vec<Reply>,
@@ -67,7 +67,7 @@ pub(super) struct RoundTimes<'a> {
     pub(super) earlier_days: &'a OnceCell<Vec<WrittenDay>>,
 }
 
-/// Decides which records to write for the jobs (queued requests), based on the stored records.
+/// Decides which records to write for the jobs, based on the stored records.
 pub(super) fn decide(
     records: &dyn RecordStore,
     times: RoundTimes<'_>,
@@ -89,9 +89,9 @@ pub(super) fn decide(
 /// Replies to jobs while the store cannot be written. A job that needs a write is refused. All
 /// others get their outcome, for example the response to an earlier request with the same key.
 ///
-/// If the refusal is [`RecordError::Unknown`], these jobs may already have been written. A job
-/// could then be refused only because of its own earlier write. So only granted jobs get their
-/// outcome, and all others get `Unknown`.
+/// If the refusal is [`RecordError::Unknown`], the records of these jobs may already be stored. A
+/// new decision may then refuse a job because of its own stored records. So only granted jobs get
+/// their outcome, and all others get `Unknown`.
 pub(super) fn answer_without_writing(
     records: &dyn RecordStore,
     times: RoundTimes<'_>,
@@ -112,9 +112,9 @@ pub(super) fn answer_without_writing(
     }
 }
 
-/// Looks up, in a single read, the earlier requests with the same idempotency keys as these jobs
-/// (queued requests). Returns `None` if that read fails. Each job then looks up its own key, and
-/// reports the error if the lookup fails.
+/// Looks up, in a single read, the earlier requests with the same idempotency keys as these jobs.
+/// Returns `None` if that read fails. Each job then looks up its own key, and reports the error if
+/// the lookup fails.
 fn known_requests(
     records: &dyn RecordStore,
     jobs: &[AnyJob],
@@ -133,8 +133,8 @@ fn known_requests(
     )
 }
 
-/// Looks up the numbers issued earlier to the idempotency keys of these jobs (queued requests) in a
-/// single read. Returns `None` if the read fails. Each job then looks up its own key.
+/// Looks up the numbers issued earlier to the idempotency keys of these jobs in a single read.
+/// Returns `None` if the read fails. Each job then looks up its own key.
 fn known_numbers(
     records: &dyn RecordStore,
     jobs: &[AnyJob],
@@ -171,7 +171,7 @@ pub(super) struct Round<'a> {
     /// The numbers that were issued earlier to the idempotency keys of the current requests. `None`
     /// if reading all of them at once failed. Each request then looks up its own key.
     known_given: Option<HashMap<KeyHash, GivenNumbers>>,
-    /// The numbers to issue, with their form (how they are written as text), by idempotency key.
+    /// The numbers to issue, with their text form, by idempotency key.
     given: HashMap<KeyHash, (GivenNumbers, Option<NumberForm>)>,
     /// The last number of each series in which the plans of this round issue or skip numbers.
     series: HashMap<SeriesName, SeriesHead>,
@@ -182,8 +182,8 @@ pub(super) struct Round<'a> {
     /// The error for requests that need a write, or `None` while the store can be written. A
     /// repeated request needs no write.
     refusal: Option<RecordError>,
-    /// The error of the first immediate write in which the store failed. The process has to end
-    /// then.
+    /// The error of the first immediate write in which the store failed. The process must end
+    /// because of this error.
     failed: Option<StoreError>,
 }
 
@@ -360,8 +360,8 @@ impl Request for Externals {
         self.len()
     }
 
-    /// Writes the external ids (ids from other organizations) immediately. They need not wait for
-    /// the records of the other requests in the round, because no decision depends on external ids.
+    /// Writes the external ids immediately. They need not wait for the records of the other
+    /// requests in the round, because no decision depends on external ids.
     fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
         round.write_now(|records| records.add_externals(self))
     }
@@ -450,8 +450,8 @@ impl Request for NumberRequest {
 }
 
 impl Round<'_> {
-    /// Returns the last number of a series, and whether the series is closed. Changes that are
-    /// planned but not written yet count as written.
+    /// Returns the last number of a series, and how the series was closed, if it was. Changes that
+    /// are planned but not written yet count as written.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, RecordError> {
         let planned = (self.series.get(series), self.closed.get(series));
         if let (Some(head), None) = planned {
@@ -478,8 +478,8 @@ impl Round<'_> {
         }
     }
 
-    /// Returns all numbers of the request that received this number, or `None` if the number is
-    /// marked as unused (void) or is not stored.
+    /// Returns all numbers of the request that received this number. Returns `None` if the number
+    /// is void or is not stored.
     fn not_void(
         &self,
         series: &SeriesName,

@@ -1,5 +1,5 @@
-//! Tests in which another writer changes the records first. The writer must then plan the round
-//! (the requests that it processes together) again. No caller may receive a wrong outcome.
+//! Tests in which another writer changes the records first. The writer must then plan all requests
+//! of the round again. No caller may receive a wrong outcome.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -37,24 +37,24 @@ use idmint_records::ledger::{
     SeriesName, TemplateHistory, VoidedNumber,
 };
 
-/// Records to which another writer writes right before the writer under test.
+/// A record store in which another writer writes right before the writer under test.
 #[derive(Debug)]
 struct Contended {
     records: RecordTables,
     other: Mutex<OtherWriter>,
-    /// `true` if the store is lost, like a coordinator that stops responding after a commit.
+    /// `true` if the store stops responding after a commit, like a lost coordinator.
     is_lost: AtomicBool,
     /// If `true`, the next look-up of anchors is followed by the removal of all anchors, as by a
     /// sweep.
     sweeps_next: AtomicBool,
-    /// If `true`, the conjunctions of the object 1 are as many as the store can hold, and each plan
-    /// is written alone.
+    /// If `true`, the store has no room for more conjunctions of the object 1, and each plan is
+    /// written alone.
     is_pair_full: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct OtherWriter {
-    /// The number of times that the other writer will still write first.
+    /// The remaining number of times that the other writer writes first.
     left: u32,
     /// The number of times that the other writer has written first since the last call of
     /// `contend`.
@@ -469,7 +469,7 @@ impl Bench {
         self.records.chain(ledger, None, 1_000).expect("memory")
     }
 
-    /// Returns how often each request is stored, by key.
+    /// Returns the number of times that each request is stored, by key.
     fn stored(&self) -> BTreeMap<u128, u32> {
         let mut stored = BTreeMap::new();
         for ledger in self.records.ledgers(None, usize::MAX).expect("memory") {

@@ -1,4 +1,4 @@
-//! Stores the pages of the engine (redb), and verifies the CRC-32C of each page when it is read.
+//! Stores the pages of the engine, and verifies the CRC-32C of each page when it is read.
 //!
 //! The engine never overwrites a page that its last synced commit uses, except the first page. So
 //! the checksum of a page may be written later, together with the next sync. If a crash happens in
@@ -22,7 +22,7 @@ const PAGE_BYTES: u64 = 4_096;
 /// The stored checksum of a page that was never written. The content of such a page is zeros.
 const NEVER_WRITTEN: u32 = 0;
 
-/// The pages of the database engine (redb) in one file, together with the checksum of each page.
+/// The pages of the database engine in one file, together with the checksum of each page.
 #[derive(Debug)]
 pub(super) struct CheckedPages {
     file: Arc<dyn BlockFile>,
@@ -215,8 +215,8 @@ impl StorageBackend for CheckedPages {
         let pages = len / PAGE_BYTES;
         self.file.set_len_in_blocks(self.layout.blocks_for(pages))?;
         let mut sums = self.sums();
-        // If the file grows again, the engine (redb) expects zeros in the removed pages. So give
-        // them the checksum of pages that were never written, which contain zeros.
+        // If the file grows again, the engine expects zeros in the removed pages. So give them the
+        // checksum of pages that were never written, which contain zeros.
         for page in pages..sums.len.min(pages.next_multiple_of(GROUP_LEN)) {
             *sums.sum_to_change(self, page)? = NEVER_WRITTEN;
         }

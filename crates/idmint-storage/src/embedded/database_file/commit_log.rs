@@ -133,7 +133,7 @@ impl CommitLog {
     /// method returns.
     ///
     /// # Errors
-    /// Returns any error of the disk. The log may then contain the commit, but need not.
+    /// Returns any error of the disk. It is then unknown whether the log contains the commit.
     ///
     /// # Panics
     /// Panics if `content` is empty, or if the log has no [room](Self::has_room) for it.
@@ -173,14 +173,14 @@ impl CommitLog {
     }
 
     /// Makes the next commit begin at the first block of the log, where it overwrites old commits.
-    /// The engine (redb) must have synced all commits up to `number`.
+    /// The engine must have synced all commits up to `number`.
     ///
     /// # Errors
     /// Returns any error of the disk.
     pub(in crate::embedded) fn restart(&mut self, number: u64) -> io::Result<()> {
         self.next = self.first;
-        // The note that commit `number` was synced is needed only if the log was written since it
-        // was opened. Avoid a needless note, because writing it could fail on a full disk.
+        // The note is needed only if the log was written since it was opened. Avoid a needless
+        // note, because writing it could fail on a full disk.
         if self.filled > self.first {
             self.note(self.first, number)
         } else {

@@ -88,7 +88,7 @@ mod tests {
             let disk = Arc::new(SimulatedDisk::holding(&[[1; BLOCK_LEN]], 1));
             let file = HaltingFile::new(Arc::clone(&disk) as Arc<dyn BlockFile>);
             disk.fail_after(0, Fault::Error(code));
-            // Drop the error, as the engine (redb) does if a write only makes room in its cache.
+            // Drop the error, as the engine does if a write only makes room in its cache.
             let _ = file.write_block(0, &[2; BLOCK_LEN]);
             let error = file.sync().expect_err("it has failed before");
             assert_eq!(FailureKind::of_io(&error), kind, "{error}");

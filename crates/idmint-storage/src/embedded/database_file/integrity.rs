@@ -15,8 +15,8 @@ use tracing::warn;
 use super::file_view::FileView;
 use crate::embedded::block_file::BLOCK_LEN;
 
-/// The offset of a byte in the first page of the engine (redb). The lowest bit of this byte selects
-/// which of the two commits in the page is current.
+/// The offset of a byte in the first page of the engine. The lowest bit of this byte selects which
+/// of the two commits in the page is current.
 const SLOT_CHOICE_AT: u64 = 9;
 const SLOT_BIT: u8 = 1;
 
@@ -52,9 +52,8 @@ impl Soundness {
 /// Checks every page of `base`.
 ///
 /// A crash or a flipped bit can leave a file with a complete commit that is later than the current
-/// one. The check makes this commit the current one. That is correct because the commit either was
-/// acknowledged, or its outcome was never reported to a caller. In all other cases the file is not
-/// changed.
+/// one. The check then makes the later commit the current one. This is safe, because no caller was
+/// told that the later commit had failed. In all other cases the file is not changed.
 ///
 /// # Errors
 /// Returns the error that the engine's check reports.
@@ -205,7 +204,7 @@ mod tests {
                     found += 1;
                 }
                 // In the file `copy`, the commit before the last one is marked as current. Pages of
-                // that commit may be overwritten already, so the engine (redb) may fail or panic.
+                // that commit may be overwritten already, so the engine may fail or panic.
                 Ok(Err(error)) => assert!(
                     matches!(error, redb::Error::Corrupted(_) | redb::Error::Io(_)),
                     "{error}"

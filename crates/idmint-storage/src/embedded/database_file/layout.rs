@@ -13,8 +13,8 @@ use crate::embedded::block_file::{BLOCK_LEN, Block};
 
 /// The first bytes of a database file.
 const MAGIC: [u8; 8] = *b"idmintdb";
-/// The first bytes of an old database file, which the engine (redb) wrote directly because the
-/// commit log did not exist yet.
+/// The first bytes of an old database file, which the engine wrote directly because the commit log
+/// did not exist yet.
 const MAGIC_OF_ENGINE: [u8; 4] = *b"redb";
 const VERSION: u32 = 1;
 /// The length in bytes of the fields in the first block of the file: the magic, the version and the
@@ -105,7 +105,7 @@ impl Layout {
         (LOG_BLOCK, u64::from(self.log_len))
     }
 
-    /// Returns the index of the block with the checksums of a group (1 024 pages of the engine).
+    /// Returns the index of the block with the checksums of a group. A group is 1 024 pages.
     pub(super) fn sums(self, group: u64) -> u64 {
         self.groups() + group * (GROUP_LEN + 1)
     }

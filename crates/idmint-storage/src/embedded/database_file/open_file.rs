@@ -16,9 +16,9 @@ use crate::embedded::block_file::BlockFile;
 
 /// An open database file whose log has not been read yet.
 pub(in crate::embedded) struct OpenFile {
-    /// The engine (redb), with the commits that it has synced.
+    /// The engine, with the commits that it has synced.
     pub(in crate::embedded) engine: redb::Database,
-    /// The log with the commits that the engine (redb) has not synced yet.
+    /// The log with the commits that the engine has not synced yet.
     pub(in crate::embedded) log: CommitLog,
     /// The file, which remembers the first error of a write or sync.
     pub(in crate::embedded) file: Arc<HaltingFile>,

@@ -28,8 +28,8 @@ use crate::embedded::block_file::{BLOCK_LEN, Block, BlockFile};
 const MAGIC: [u8; 8] = *b"idmint-c";
 const VERSION: u32 = 1;
 const CHECKSUM_AT: usize = BLOCK_LEN - 4;
-/// The index of the block with the commit mark (number of the last commit) in the horizon file. The
-/// blocks 0 and 1 are the two copies of the horizon (time up to which ids may be minted).
+/// The index of the commit mark's block in the horizon file. Blocks 0 and 1 are the two copies of
+/// the horizon.
 const BLOCK: u64 = 2;
 
 /// The number of the last commit of the database. It is stored in memory and in the horizon file,

@@ -1,5 +1,5 @@
-//! Encodes and decodes one copy of the horizon, which is one block. A *pass* (see `horizon_file`)
-//! writes both copies of the horizon.
+//! Encodes and decodes one copy of the horizon, which is one block. A *pass* writes both copies of
+//! the horizon, as `horizon_file` describes.
 //!
 //! All numbers are big-endian, so that they are easy to read in a hex dump:
 //!
@@ -31,21 +31,21 @@ const CHECKSUM_AT: usize = BLOCK_LEN - 4;
 /// The content of one intact copy of the horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HorizonRecord {
-    /// The slot (place of the node) whose ids are reserved up to the time `horizon`.
+    /// The slot whose ids are reserved up to the time `horizon`.
     pub(crate) slot: u32,
-    /// The number of the pass (write of both copies) that wrote this copy. Both copies have the
-    /// same number once the pass is complete.
+    /// The number of the pass that wrote this copy. Both copies have the same number once the pass
+    /// is complete.
     pub(crate) sequence: u64,
     /// The horizon: the first instant for which no ids are reserved.
     pub(crate) horizon: UnixNanos,
     /// The floor: the time from which the node began to mint. Earlier ids may exist, even ids in
-    /// the tick (time unit of a format) that contains the floor.
+    /// the tick that contains the floor.
     pub(crate) floor: Option<UnixNanos>,
     /// `true` once the database in the same folder was created. If the database is missing later,
     /// it was lost.
     pub(crate) has_records: bool,
-    /// `true` if a fleet is adopting the node (taking it over), or has adopted it. The single node
-    /// may then mint no more ids.
+    /// `true` if a fleet is adopting the node, or has adopted it. The single node may then mint no
+    /// more ids.
     pub(crate) is_adopted: bool,
 }
 
@@ -68,11 +68,11 @@ pub(crate) enum CopyFault {
     /// be decoded.
     #[error("it has version {0}, but this program reads version {VERSION_ADOPTED} and earlier")]
     UnknownVersion(u32),
-    /// This copy is intact, but out of date. The newest pass (write of both copies) wrote this copy
-    /// before the other one. Only the write of the other copy is on disk.
+    /// This copy is intact, but out of date. The newest pass wrote this copy first, but that write
+    /// was lost. Only the later write, of the other copy, is on disk.
     #[error("its last write was lost: it has write {found}, but must have write {expected}")]
     WriteLost {
-        /// The number of the newest pass (write of both copies), which this copy should have.
+        /// The number of the newest pass, which this copy should have.
         expected: u64,
         /// The number of the earlier pass that wrote this copy.
         found: u64,
@@ -100,7 +100,7 @@ impl HorizonRecord {
         block
     }
 
-    /// Decodes one copy of the horizon (time up to which ids may be minted).
+    /// Decodes one copy of the horizon, the time up to which ids may be minted.
     ///
     /// # Errors
     /// Returns [`CopyFault::WrongChecksum`], [`CopyFault::NotAHorizon`] or

@@ -10,7 +10,7 @@ use crate::failure::{FailureKind, StoreError};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HorizonError {
     /// Both copies of the horizon are damaged. The file was not changed, and the operator has to
-    /// set a floor (time below which no id is minted).
+    /// set a floor.
     ///
     /// No message about this file suggests restoring a backup. A backup has an older horizon that
     /// looks valid, so ids could be minted twice.
@@ -26,8 +26,8 @@ pub(crate) enum HorizonError {
         /// The fault of copy B.
         b: CopyFault,
     },
-    /// Both copies of the horizon (time up to which ids may be minted) are intact, but no sequence
-    /// of writes explains their content. The file was not changed.
+    /// Both copies of the horizon are intact, but no sequence of writes explains their content. The
+    /// file was not changed.
     #[error(
         "the two copies of the horizon in {} contradict each other, as if parts of two files were mixed; start with \
          --floor and an instant at or above which no id was ever issued", .path.display()
@@ -36,8 +36,7 @@ pub(crate) enum HorizonError {
         /// The path of the horizon file.
         path: PathBuf,
     },
-    /// The file has the horizon of another slot (number of a node among all nodes) than the
-    /// configured one. The file was not changed.
+    /// The file has the horizon of another slot than the configured one. The file was not changed.
     #[error(
         "{} is the horizon of slot {kept}, but slot {asked} is configured; set worker.slot = {kept}, use another \
          storage.data_dir, or start with --floor and an instant at or above which slot {asked} never issued an id",
@@ -60,8 +59,8 @@ pub(crate) enum HorizonError {
         /// The path of the horizon file.
         path: PathBuf,
     },
-    /// A later version of this program wrote the horizon or the commit mark (number of the last
-    /// commit). This version cannot read the file, even with a stated floor (lowest time to mint).
+    /// A later version of this program wrote the horizon or the commit mark. This version cannot
+    /// use the file, even with a stated floor.
     #[error(
         "the horizon in {} was written by a later version of this program (version {version} of the file): start it with the version \
          that wrote it, or a later one; never delete this folder: it is the record that keeps ids unique", .path.display()
@@ -81,8 +80,8 @@ pub(crate) enum HorizonError {
         #[source]
         cause: io::Error,
     },
-    /// The disk refused the horizon (time up to which ids may be minted), so the file's content is
-    /// unknown. Do not mint with this horizon. Stop the process, repair the disk, and start again.
+    /// The disk refused the horizon, so the file's content is unknown. Do not mint with this
+    /// horizon. Stop the process, repair the disk, and start again.
     #[error("cannot make the horizon in {} durable; stop the process, check the disk, start again", .path.display())]
     NotWritten {
         /// The path of the horizon file.
@@ -91,8 +90,8 @@ pub(crate) enum HorizonError {
         #[source]
         cause: io::Error,
     },
-    /// The write was refused, because an earlier write of the horizon (time up to which to mint)
-    /// has failed. After that, even a successful write does not prove that the horizon is durable.
+    /// The write was refused, because an earlier write of the horizon has failed. After that, even
+    /// a successful write does not prove that the horizon is durable.
     #[error(
         "the horizon in {} is no longer written, because a write failed; check the disk, start again",
         .path.display()

@@ -52,8 +52,8 @@ impl fmt::Display for WhichCopy {
     }
 }
 
-/// A report that one copy of the horizon (time up to which ids may be minted) was bad. The other
-/// copy was used, and the bad copy was repaired.
+/// A report that one copy of the horizon was bad. The other copy was used, and the bad copy was
+/// repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Damage {
     /// The copy that was bad.
@@ -81,7 +81,7 @@ impl fmt::Display for Damage {
 pub(crate) struct HorizonFile<F = File> {
     path: PathBuf,
     file: F,
-    /// The content of both copies of the horizon (time up to which to mint) if no write has failed.
+    /// The content of both copies of the horizon if no write has failed.
     newest: HorizonRecord,
     is_poisoned: bool,
 }
@@ -94,7 +94,8 @@ impl HorizonFile {
     /// disk leaves an incomplete file. An existing file is replaced atomically.
     ///
     /// # Errors
-    /// Returns [`HorizonError::NotWritten`] if the disk refuses. The file may then exist or not.
+    /// Returns [`HorizonError::NotWritten`] if the disk refuses. It is then unknown whether the
+    /// file exists.
     pub(crate) fn create(path: &Path, newest: HorizonRecord) -> Result<HorizonFile, HorizonError> {
         let blocks = [
             newest.to_block(),
@@ -115,7 +116,7 @@ impl HorizonFile {
         }
     }
 
-    /// Opens the file with the horizon (time up to which ids may be minted). If one copy of the
+    /// Opens the file with the horizon, the time up to which ids may be minted. If one copy of the
     /// horizon is bad, it is repaired from the other copy.
     ///
     /// # Errors
@@ -174,10 +175,10 @@ impl HorizonFile {
 impl<F: BlockFile> HorizonFile<F> {
     /// Reads the horizon of `slot` from `file`. `path` is only used in errors.
     ///
-    /// One intact copy is enough. If both are intact, the copy of the later pass (write of both
-    /// copies) is used. A bad copy is repaired and reported. An interrupted pass is completed, and
-    /// is not reported as damage. Both copies are always written again, so that both are on disk
-    /// when this function returns.
+    /// One intact copy is enough. If both are intact, the copy of the later pass is used. A bad
+    /// copy is repaired and reported. An interrupted pass is completed, and is not reported as
+    /// damage. Both copies are always written again, so that both are on disk when this function
+    /// returns.
     ///
     /// # Errors
     /// Returns [`HorizonError::BothCopiesDamaged`],
@@ -221,9 +222,8 @@ impl<F: BlockFile> HorizonFile<F> {
         self.newest.floor
     }
 
-    /// Returns the floor (lowest time for minting) that an operator has set, if the horizon (time
-    /// up to which ids may be minted) was not raised above this floor yet. Returns `None` after a
-    /// first start, which writes a horizon above the floor.
+    /// Returns the floor that an operator has set, if the horizon was not raised above this floor
+    /// yet. Returns `None` after a first start, which writes a horizon above the floor.
     pub(crate) fn stated_floor(&self) -> Option<UnixNanos> {
         self.floor().filter(|floor| *floor == self.horizon())
     }
@@ -245,13 +245,13 @@ impl<F: BlockFile> HorizonFile<F> {
         })
     }
 
-    /// `true` if a fleet is adopting the node (taking it over), or has adopted it.
+    /// `true` if a fleet is adopting the node, or has adopted it.
     pub(crate) fn is_adopted(&self) -> bool {
         self.newest.is_adopted
     }
 
-    /// Records in both copies of the horizon in the file that a fleet is adopting the node (taking
-    /// it over). From then on, the single node may mint no ids.
+    /// Records in both copies of the horizon in the file that a fleet is adopting the node. From
+    /// then on, the single node may mint no ids.
     ///
     /// # Errors
     /// Returns the errors of [`raise`](Self::raise).
@@ -326,9 +326,8 @@ impl<F: BlockFile> HorizonFile<F> {
     }
 }
 
-/// Returns the highest horizon (time up to which ids may have been minted) in any intact copy of
-/// the file, whichever slot (place of a node) the copy belongs to. If an operator's floor for a new
-/// horizon is lower, the start must use the returned time instead.
+/// Returns the highest horizon in any intact copy of the file, whichever slot the copy belongs to.
+/// If an operator's floor for a new horizon is lower, the start must use the returned time instead.
 ///
 /// Returns `None` if no copy can be read.
 pub(crate) fn highest_readable(path: &Path) -> Option<UnixNanos> {
@@ -338,8 +337,7 @@ pub(crate) fn highest_readable(path: &Path) -> Option<UnixNanos> {
         .max()
 }
 
-/// Returns the slot (place of the node among all nodes) that is stored in the file, for commands
-/// that do not know the slot.
+/// Returns the slot that is stored in the file, for commands that do not know the slot.
 ///
 /// Returns `None` if no copy can be read.
 pub(crate) fn kept_slot(path: &Path) -> Option<u32> {
@@ -347,7 +345,7 @@ pub(crate) fn kept_slot(path: &Path) -> Option<u32> {
 }
 
 /// Returns `true` if an intact copy of the horizon in the file says that a fleet is adopting the
-/// node (taking it over), or has adopted it.
+/// node, or has adopted it.
 pub(crate) fn is_noted_as_adopted(path: &Path) -> bool {
     readable_copies(path).iter().any(|record| record.is_adopted)
 }
@@ -362,8 +360,8 @@ fn readable_copies(path: &Path) -> Vec<HorizonRecord> {
         .collect()
 }
 
-/// The result of comparing the two copies of the horizon (time up to which ids may be minted). It
-/// has the newest horizon, the copy to write first, and the damage if one copy is bad.
+/// The result of comparing the two copies of the horizon, the time up to which ids may be minted.
+/// It has the newest horizon, the copy to write first, and the damage if one copy is bad.
 struct Choice {
     newest: HorizonRecord,
     /// The copy to write first. If this write fails, the other copy is still intact, because the
@@ -408,16 +406,16 @@ fn choose_copy(
     }
     let [begun_with, _] = writing_order(newer.sequence);
     if newer_copy == begun_with {
-        // A crash interrupted the newest pass (write of both copies) after its first copy. This is
-        // no damage, because a crash can happen at any time.
+        // A crash interrupted the newest pass after its first copy. This is no damage, because a
+        // crash can happen at any time.
         return Ok(Choice {
             newest: newer,
             write_first: newer_copy,
             damage: None,
         });
     }
-    // The newest pass (write of both copies) has written its second copy, so the sync of its first
-    // had reported success. But the first copy is of an earlier pass, so its last write was lost.
+    // The newest pass has written its second copy, so the sync of its first copy had reported
+    // success. But the first copy is still from an earlier pass, so its last write was lost.
     let fault = CopyFault::WriteLost {
         expected: newer.sequence,
         found: older.sequence,
@@ -467,8 +465,8 @@ fn read_copy(file: &impl BlockFile, copy: WhichCopy) -> Result<HorizonRecord, Co
     }
 }
 
-/// Returns the order in which a pass (write of both copies of the horizon) overwrites the copies.
-/// Passes with an even number `sequence` begin with copy A, and all others with copy B.
+/// Returns the order in which a pass overwrites the copies. Passes with an even number `sequence`
+/// begin with copy A, and all others with copy B.
 fn writing_order(sequence: u64) -> [WhichCopy; 2] {
     if sequence.is_multiple_of(2) {
         [A, B]

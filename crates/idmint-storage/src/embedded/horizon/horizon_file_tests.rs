@@ -270,8 +270,8 @@ fn power_lost_at_any_step_of_a_raise_leaves_the_old_horizon_or_the_new() {
     );
 }
 
-/// The guarantee of the file across several runs of the process: the horizon that a run finds is at
-/// least `acknowledged` and at most `attempted`.
+/// The bounds that the file guarantees across several runs of the process. Each run finds a horizon
+/// that is at least `acknowledged` and at most `attempted`.
 struct Promise {
     /// The highest horizon for which an open or a raise has returned `Ok`.
     acknowledged: u64,

@@ -55,7 +55,7 @@ struct History {
     plans: Vec<AppendPlan>,
 }
 
-/// Makes a history: appends to one ledger, with some restarts.
+/// Creates a history of appends to one ledger, with some restarts.
 fn history(random: &mut StdRng) -> History {
     let folder = tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())

@@ -1,5 +1,5 @@
-//! The horizon file of one slot. It has two copies of the horizon (time up to which ids may be
-//! minted), followed by the number of the last commit of the records.
+//! The horizon file of one slot. It has two copies of the horizon, followed by the number of the
+//! last commit of the records.
 
 mod commit_mark;
 mod horizon_block;

@@ -24,8 +24,8 @@ const ENOSPC: i32 = 28;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The process ends during the operation, because of a kill or a power loss. All operations
-    /// fail until the test calls [`SimulatedDisk::restart_process`] (it was a kill) or
-    /// [`SimulatedDisk::power_on`] (it was a power loss).
+    /// fail until the test calls [`SimulatedDisk::restart_process`] to simulate a kill, or
+    /// [`SimulatedDisk::power_on`] to simulate a power loss.
     Halt,
     /// The operation fails with this error number (5 is `EIO`, 28 is `ENOSPC`). A write may be
     /// partly done.
@@ -46,8 +46,7 @@ pub struct SimulatedDisk {
     each_sync: Option<Pause>,
 }
 
-/// A function that each sync of the simulated disk calls, so that the sync takes as long as the
-/// function.
+/// A function that each sync calls. The function determines how long the sync takes.
 type Pause = Box<dyn Fn() + Send + Sync>;
 
 /// A gate that each sync has to pass before it begins.

@@ -1,5 +1,4 @@
-//! A store for tests of code that waits until a new horizon (the time up to which ids may be
-//! minted) is written. The disk is simulated.
+//! A store for tests of code that waits until a new horizon is written. The disk is simulated.
 
 use std::path::Path;
 
@@ -14,8 +13,7 @@ use crate::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
-/// A store in memory, except for its horizon file (the time up to which ids may be minted). That
-/// file is on a simulated disk.
+/// A store in memory, except for its horizon file. That file is on a simulated disk.
 #[derive(Debug)]
 pub struct SimulatedHorizon(SimulatedDisk);
 

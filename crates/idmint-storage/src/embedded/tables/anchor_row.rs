@@ -1,6 +1,6 @@
-//! The byte format of the row of an anchor (first report of a conjunction): the version in 1 byte
-//! (always 1), the rank in 4 bytes, and a CRC-32C in 4 bytes. A new anchor gets a higher rank than
-//! the older anchors near it. The CRC-32C covers the row name and the bytes before it.
+//! The byte format of the row of an anchor: the version in 1 byte (always 1), the rank in 4 bytes,
+//! and a CRC-32C in 4 bytes. A new anchor gets a higher rank than the older anchors near it. The
+//! CRC-32C covers the row name and the bytes before it.
 
 use idmint_records::conjunction::{Anchor, Pair, Tca};
 
@@ -9,8 +9,8 @@ const VERSION: u8 = 1;
 /// The length of a row, in bytes.
 pub(super) const LEN: usize = 9;
 
-/// The key of the row for an anchor (first report of a close approach): the format, the two
-/// objects, and their time of closest approach in microseconds since 1970.
+/// The key of the row for an anchor: the format, the two objects, and their time of closest
+/// approach in microseconds since 1970.
 pub(super) type Name<'a> = (&'a str, u64, u64, i64);
 
 /// Returns the row key of the first report of a close approach of two objects at the time `tca`.

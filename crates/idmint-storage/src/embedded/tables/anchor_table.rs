@@ -1,4 +1,4 @@
-//! The table of anchors, the first reports of conjunctions (close approaches of two objects).
+//! The table of anchors, the first reports of conjunctions.
 
 use std::ops::{Bound, RangeInclusive};
 
@@ -8,13 +8,13 @@ use super::anchor_row;
 use super::database::unreadable;
 use idmint_records::conjunction::{Anchor, Pair, Tca};
 
-/// Maps the format, the two objects and the time of an anchor (first report of a close approach) to
-/// its rank. Of two anchors of the same objects within two seconds, the older one has the lower
-/// rank. A report within one second of both joins the older one.
+/// Maps the format, the two objects and the time of an anchor to its rank. Of two anchors of the
+/// same objects within two seconds, the older one has the lower rank. A report within one second of
+/// both joins the older one.
 pub(super) const ANCHORS: TableDefinition<'_, anchor_row::Name<'_>, &[u8]> =
     TableDefinition::new("anchors");
 
-/// Returns the stored anchors (first reports of close approaches) of a pair in a range of times.
+/// Returns the stored anchors of a pair in a range of times.
 pub(super) fn anchors_within(
     anchors: &impl ReadableTable<anchor_row::Name<'static>, &'static [u8]>,
     format: &str,

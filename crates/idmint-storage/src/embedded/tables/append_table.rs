@@ -1,5 +1,5 @@
-//! The database table with the events of all ledgers (chains of events linked by checksum). Each
-//! row contains events that were appended together.
+//! The database table with the events of all ledgers. Each row contains events that were appended
+//! together.
 
 use redb::{AccessGuard, ReadOnlyTable, ReadableTable, Table, TableDefinition};
 
@@ -11,9 +11,9 @@ use crate::records::{LedgerStore, LedgerSummary, StoredAppend};
 use idmint_records::ledger::{Entry, EventId, Head, LedgerId, Link};
 
 /// Maps a ledger and the id of an event to the row of events that ends with that event. A row
-/// contains an append (events that were written together), or one chunk of a long append. Long
-/// appends are split because the engine always reads whole rows. Otherwise, reading a single event
-/// or a list of ledgers could cost as much as reading the longest append.
+/// contains an append, or one chunk of a long append. Long appends are split because the engine
+/// always reads whole rows. Otherwise, reading a single event or a list of ledgers could cost as
+/// much as reading the longest append.
 pub(super) const APPENDS: TableDefinition<'_, append_row::AppendName, &[u8]> =
     TableDefinition::new("appends");
 
@@ -107,9 +107,8 @@ impl LedgerStore for RecordTables {
 }
 
 impl RecordTables {
-    /// Returns up to `count_max` appends (groups of events that were written together) of a ledger,
-    /// oldest first. The list begins after the append whose last event is `after`, or with the
-    /// first append if `after` is `None`.
+    /// Returns up to `count_max` appends of a ledger, oldest first. The list begins after the
+    /// append whose last event is `after`, or with the first append if `after` is `None`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.

@@ -1,5 +1,5 @@
-//! The tables of ids from other organizations for conjunctions (close approaches of two objects).
-//! One table maps conjunctions to these ids, and the other maps these ids to conjunctions.
+//! The tables of external ids, which are ids that other organizations gave to conjunctions. One
+//! table maps conjunctions to external ids, and the other maps external ids to conjunctions.
 
 use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 
@@ -16,17 +16,16 @@ type Name<'a> = (&'a str, i64, u64, u64);
 /// conjunction that has this id.
 type NameOfId<'a> = (&'a str, &'a str, i64, u64, u64);
 
-/// Maps the first report of a conjunction to the conjunction's external ids (of other originators).
+/// Maps the first report of a conjunction to the conjunction's external ids.
 pub(super) const EXTERNALS: TableDefinition<'_, Name<'_>, &[u8]> =
     TableDefinition::new("externals");
 
-/// Maps an external id (id from another originator) to the first reports of all close approaches
-/// that have this external id.
+/// Maps an external id to the first reports of all close approaches that have this external id.
 pub(super) const BY_EXTERNAL: TableDefinition<'_, NameOfId<'_>, &[u8]> =
     TableDefinition::new("anchors-by-external");
 
-/// Attaches external ids to conjunctions, which are identified by their anchors (first reports).
-/// Skips a conjunction whose anchor is not stored.
+/// Attaches external ids to conjunctions, which are identified by their anchors. Skips a
+/// conjunction whose anchor is not stored.
 pub(super) fn add(
     transaction: &WriteTransaction,
     externals: &[(AnchorKey, ExternalId)],
@@ -48,7 +47,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Returns the ids of a close approach from other originators, or none if there is no table yet.
+/// Returns the external ids of a conjunction. The result is empty if the table does not exist yet.
 pub(super) fn beside(
     table: Option<&impl ReadableTable<Name<'static>, &'static [u8]>>,
     key: &AnchorKey,
@@ -66,7 +65,7 @@ pub(super) fn beside(
     })
 }
 
-/// Returns up to `count_max` anchors (first reports) with this external id, the latest ones first.
+/// Returns up to `count_max` anchors with this external id, the latest ones first.
 pub(super) fn anchors_of(
     transaction: &ReadTransaction,
     format: &str,
@@ -101,8 +100,8 @@ pub(super) fn anchors_of(
     .collect()
 }
 
-/// The two tables of external ids (from other originators), opened for writing. When old close
-/// approaches are removed, their external ids are removed from both tables.
+/// The two tables of external ids, opened for writing. When old close approaches are removed, their
+/// external ids are removed from both tables.
 pub(super) struct Externals<'a> {
     table: Table<'a, Name<'static>, &'static [u8]>,
     by_external: Table<'a, NameOfId<'static>, &'static [u8]>,

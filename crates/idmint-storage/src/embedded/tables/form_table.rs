@@ -22,9 +22,9 @@ pub(super) const FORMS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-forms");
 
 impl RecordTables {
-    /// Returns the form (how a number is written as text) that applies to a number. Reads in the
-    /// open write transaction, because it sees the latest commits at once. A new read transaction
-    /// would have to wait until the engine has committed them to the tables.
+    /// Returns the text form that applies to a number. Reads in the open write transaction, because
+    /// it sees the latest commits at once. A new read transaction would have to wait until the
+    /// engine has committed them to the tables.
     pub(super) fn latest_form(
         &self,
         series: &SeriesName,
@@ -36,9 +36,9 @@ impl RecordTables {
         })
     }
 
-    /// Returns the forms (how numbers are written as text) of these numbers in ascending order,
-    /// each with the first number that has the form. For example, if the form changed at 4 and at
-    /// 15, the result for the numbers 10 to 20 has the changes at 4 and at 15.
+    /// Returns the text forms of these numbers in ascending order, each with the first number that
+    /// has the form. For example, if the form changed at 4 and at 15, the result for the numbers 10
+    /// to 20 has the changes at 4 and at 15.
     pub(super) fn form_changes(
         &self,
         series: &SeriesName,
@@ -64,9 +64,8 @@ impl RecordTables {
     }
 }
 
-/// Returns the changes of form (how numbers are written as text) to store together with the plans
-/// to issue numbers. A plan changes the form if its numbers are written differently than the number
-/// before them.
+/// Returns the changes of text form to store together with the plans to issue numbers. A plan
+/// changes the form if its numbers are written differently than the number before them.
 pub(super) fn changes_of(
     transaction: &WriteTransaction,
     plans: &[RecordPlan],
@@ -92,8 +91,8 @@ pub(super) fn changes_of(
     Ok(changes)
 }
 
-/// Removes the stored forms (how numbers are written as text) of the numbers `wrong`, which callers
-/// have corrected. Each of them was the only number of its series.
+/// Removes the stored text forms of the numbers `wrong`, which callers have corrected. Each of them
+/// was the only number of its series.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],
@@ -105,8 +104,8 @@ pub(super) fn remove(
     Ok(())
 }
 
-/// Returns the last change of form (how numbers are written as text) at or below a number: the
-/// form, and the first number that has it. Returns `None` if no such change is stored.
+/// Returns the last change of text form at or below a number: the form, and the first number that
+/// has it. Returns `None` if no such change is stored.
 fn latest_at(
     forms: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,

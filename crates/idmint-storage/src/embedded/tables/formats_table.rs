@@ -10,9 +10,9 @@ use crate::failure::StoreError;
 use crate::kept_formats::{Difference, FormatsError, KeptFormat, differences};
 use idmint_records::ledger::{NumberKinds, TemplateHistory};
 
-/// Maps a row name to a SHA-256 and the text that it protects. The rows are `slots`, `numbers` (the
-/// kinds of series), `number-templates` (how the numbers of series are written), and
-/// `format/<name>` for each format.
+/// Maps a row name to a text and its SHA-256. The row `slots` has the number of slots, `numbers`
+/// the kinds of series, and `number-templates` the templates of number texts. Each format has a row
+/// `format/<name>`.
 pub(super) const KEPT: TableDefinition<'_, &str, (&[u8], &[u8])> = TableDefinition::new("kept");
 const SLOTS_ROW: &str = "slots";
 const NUMBERS_ROW: &str = "numbers";
@@ -61,8 +61,8 @@ impl<'a> FormatsTable<'a> {
         agreed.map_err(StoreError::from)?
     }
 
-    /// Returns the stored number of slots (places for nodes) if there is one, and the name and
-    /// properties of every stored format.
+    /// Returns the stored number of slots if there is one, and the name and properties of every
+    /// stored format.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if a row is damaged or the disk refuses.
@@ -84,8 +84,8 @@ impl<'a> FormatsTable<'a> {
 }
 
 impl FormatsTable<'_> {
-    /// Returns the kinds of series (`gapless` or `blocks`) at the last start, or `None` if no start
-    /// has stored them.
+    /// Returns the kinds of series at the last start, `gapless` or `blocks`. Returns `None` if no
+    /// start has stored them.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the row is damaged or the disk refuses.
@@ -94,7 +94,7 @@ impl FormatsTable<'_> {
         Ok(kinds.map(NumberKinds))
     }
 
-    /// Stores the kinds of series (`gapless` or `blocks`), so that the next start can compare them
+    /// Stores the kinds of series, `gapless` or `blocks`, so that the next start can compare them
     /// with its configuration. The kinds are durable when this method returns.
     ///
     /// # Errors
@@ -103,8 +103,8 @@ impl FormatsTable<'_> {
         self.keep_of_numbers(NUMBERS_ROW, &kinds.0)
     }
 
-    /// Returns the templates by which numbers were written as text at earlier starts, as the
-    /// history of their changes. The history is empty if no start has stored templates.
+    /// Returns the history of number templates, which define how numbers are written as text. The
+    /// history is empty if no start has stored templates.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the row is damaged or the disk refuses.
@@ -117,8 +117,8 @@ impl FormatsTable<'_> {
         })
     }
 
-    /// Stores the history of the templates by which numbers are written as text: the templates that
-    /// were configured at each start. The history is durable when this method returns.
+    /// Stores the history of number templates: the templates that were configured at each start.
+    /// The history is durable when this method returns.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the disk refuses.
@@ -225,7 +225,7 @@ impl Rows<'_> {
         Ok(Ok(()))
     }
 
-    /// Returns the number of slots (for nodes), and the names and descriptions of all formats.
+    /// Returns the number of slots, and the names and descriptions of all formats.
     fn kept_formats(
         &self,
     ) -> Result<Result<(Option<u32>, Descriptions), DatabaseError>, redb::Error> {

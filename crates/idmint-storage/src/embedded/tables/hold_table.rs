@@ -24,10 +24,9 @@ pub(super) const HOLDS: TableDefinition<'_, &str, u64> = TableDefinition::new("n
 const HOLD: &str = "";
 const ENDED_FOR_ALL: &str = "*";
 
-/// Sets a hold after a restore: no series issues numbers, because acknowledged numbers may be
-/// missing. If this start or an earlier one has already set the hold with this floor, the hold stays
-/// unchanged, even if it has ended. Returns `true` if the hold is in force for at least one series
-/// that was not resumed.
+/// Sets a hold after a restore. No series then issues numbers, because the restored data may lack
+/// acknowledged numbers. If a hold with this floor was already set, it stays unchanged, even if it
+/// has ended. Returns `true` if the hold may still stop some series.
 ///
 /// # Errors
 /// Returns [`DatabaseError`] if the hold is possibly not durable.
@@ -48,8 +47,8 @@ pub(crate) fn hold_numbers(database: &Database, floor: UnixNanos) -> Result<bool
 }
 
 impl RecordTables {
-    /// `true` if the series is on hold (issues no numbers) after a restore. Only a start sets a
-    /// hold, so no row is read if no hold was in force when the tables were opened.
+    /// `true` if the series is on hold after a restore, and so issues no numbers. Only a start sets
+    /// a hold, so no row is read if no hold was in force when the tables were opened.
     pub(super) fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError> {
         if !self.may_hold {
             return Ok(false);
@@ -78,8 +77,9 @@ impl RecordTables {
     }
 }
 
-/// `true` if some series may be on hold, which means that they issue no numbers after a restore.
-/// The result is `false` if no hold was set, or if the last hold has ended for all series at once.
+/// `true` if the last hold may still stop some series. The result is `false` if no hold was ever
+/// set, or if an operator has ended the last hold for all series with one request. Holds that were
+/// ended one series at a time do not count, so the result may be `true` although no series is held.
 pub(super) fn may_hold(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
     let Some(holds) = if_there(transaction, HOLDS)? else {
         return Ok(false);

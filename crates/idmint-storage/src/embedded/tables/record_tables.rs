@@ -1,5 +1,5 @@
-//! The tables of the records: appends of events to ledgers, anchors (first reports of conjunctions)
-//! and numbers. Other tables are indexes, such as those of requests and of anchors by time.
+//! The tables of the records: appends of events to ledgers, anchors and numbers. Other tables are
+//! indexes, such as those of requests and of anchors by time.
 //!
 //! Decisions are based on the tables of appends, anchors and numbers. The indexes only help to find
 //! rows in these tables. The last row of a ledger has its last event, and the row of an append

@@ -1,5 +1,4 @@
-//! The table that lists the anchors (the first reports of conjunctions) of every format by time,
-//! with their report counts.
+//! The table that lists the anchors of every format by time, with their report counts.
 //!
 //! The table has one row for each anchor. The row is written and removed in the same transaction as
 //! the anchor.
@@ -33,7 +32,7 @@ type Row<'a> = (
     AccessGuard<'a, &'static [u8]>,
 );
 
-/// The table of anchors (first reports of conjunctions) by time, opened for writing.
+/// The table of anchors by time, opened for writing.
 pub(super) type Register<'a> = Table<'a, Name<'static>, &'static [u8]>;
 
 impl ConjunctionStore for RecordTables {
@@ -165,8 +164,8 @@ impl ConjunctionStore for RecordTables {
 }
 
 impl RecordTables {
-    /// Returns up to `count_max` pairs of objects that follow `after`, each with its anchors (first
-    /// reports of conjunctions). The pairs are ordered by format and objects.
+    /// Returns up to `count_max` pairs of objects that follow `after`, each with its anchors. The
+    /// pairs are ordered by format and objects.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.

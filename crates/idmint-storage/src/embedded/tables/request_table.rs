@@ -2,9 +2,9 @@
 //! then by key.
 //!
 //! With this order, expired rows are at the beginning of the table and are found without a search.
-//! Rows that are written at the same time are on only a few pages. A row has 28 bytes: the time of
-//! recording, the last event of the request's append, and a CRC-32C. The CRC-32C covers the row
-//! name and the other fields.
+//! Rows that are written at the same time share a few pages, so a write changes few pages. A row
+//! has 28 bytes: the time of recording, the last event of the request's append, and a CRC-32C. The
+//! CRC-32C covers the row name and the other fields.
 
 use redb::{ReadableTable, Table, TableDefinition};
 

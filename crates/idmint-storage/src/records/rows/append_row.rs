@@ -41,7 +41,7 @@ pub fn name(last: EventId) -> AppendName {
     (last.ledger().bits(), last.value())
 }
 
-/// The part of an append (events that were written together) that a row contains.
+/// The part of an append that a row contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// The row contains the whole append.
@@ -52,13 +52,13 @@ pub(crate) enum Extent {
     LastPiece,
 }
 
-/// Encodes an append (events that were written together) as a single row, regardless of its length.
+/// Encodes an append as a single row, regardless of its length.
 pub fn to_bytes(append: &StoredAppend) -> Vec<u8> {
     row_to_bytes(Extent::Whole, append, append.first_place, &append.entries)
 }
 
-/// Encodes an append (events that were written together) as one or more rows with their names. A
-/// long append is split into chunks, in order.
+/// Encodes an append as one or more rows with their names. A long append is split into chunks, in
+/// order.
 pub(crate) fn rows_of(append: &StoredAppend) -> impl Iterator<Item = (AppendName, Vec<u8>)> {
     let (mut first_place, last) = (append.first_place, append.head().id);
     append.entries.chunks(PIECE_EVENTS).map(move |entries| {
@@ -74,8 +74,8 @@ pub(crate) fn rows_of(append: &StoredAppend) -> impl Iterator<Item = (AppendName
     })
 }
 
-/// Decodes a whole append (events that were written together) from the row with the key `name`.
-/// Returns `None` if the row is damaged, of a later version, or contains only a chunk of an append.
+/// Decodes a whole append from the row with the key `name`. Returns `None` if the row is damaged,
+/// of a later version, or contains only a chunk of an append.
 pub fn from_bytes(name: AppendName, bytes: &[u8]) -> Option<StoredAppend> {
     let (extent, append) = row_from_bytes(name, bytes)?;
     (extent == Extent::Whole).then_some(append)
@@ -117,8 +117,8 @@ pub(crate) fn is_last(bytes: &[u8]) -> bool {
     bytes.first() != Some(&PIECE)
 }
 
-/// Returns the time at which the events in the row were recorded, and their request if it has an
-/// idempotency key. Returns `None` if the row is damaged or of a later version.
+/// Returns the time at which the events in the row were recorded. Also returns their request, if it
+/// has an idempotency key. Returns `None` if the row is damaged or of a later version.
 pub fn request_of(name: AppendName, bytes: &[u8]) -> Option<(EventTime, Option<DoneRequest>)> {
     let (_, StoredAppend { recorded, mark, .. }, _) = split(name, bytes)?;
     let last = EventId::from_value(name.1)?;
@@ -132,8 +132,8 @@ pub fn request_of(name: AppendName, bytes: &[u8]) -> Option<(EventTime, Option<D
     ))
 }
 
-/// Encodes `entries`, the events of an append or a part of them, as a row. Only the last row of an
-/// append contains the request key, so this row has no key if a later row has the remaining events.
+/// Encodes `entries`, all or some events of an append, as one row. Only the last row of an append
+/// contains the request key. If another row follows, this row has no key.
 fn row_to_bytes(
     extent: Extent,
     append: &StoredAppend,

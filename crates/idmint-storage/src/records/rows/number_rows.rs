@@ -102,12 +102,12 @@ pub fn void_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<VoidedNumber>
     })
 }
 
-/// Returns the name of the row for this change of form (how numbers are written as text).
+/// Returns the name of the row for this change of text form.
 pub fn name_of_form(change: &FormChange) -> NumberName<'_> {
     (change.series.as_str(), change.from)
 }
 
-/// Encodes the row for a change of form (how numbers are written as text).
+/// Encodes the row for a change of text form.
 pub fn form_to_bytes(change: &FormChange) -> Vec<u8> {
     let NumberForm {
         before,
@@ -128,8 +128,8 @@ pub fn form_to_bytes(change: &FormChange) -> Vec<u8> {
     sealed(name_of_form(change), bytes)
 }
 
-/// Decodes the row with this name, which stores a change of form (how numbers are written as text).
-/// Returns `None` if the row is damaged or of a later version.
+/// Decodes the row with this name, which stores a change of text form. Returns `None` if the row is
+/// damaged or of a later version.
 pub fn form_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<FormChange> {
     let mut rest = Rest(opened(name, bytes)?);
     let of = KeyHash(u128::from_be_bytes(rest.array()?));

@@ -1,7 +1,7 @@
 //! The row with the report count of an anchor. The row has the version in 1 byte (always 1), five
-//! integers of 8 bytes each, and a CRC-32C over all of these. The integers are the count, the
-//! arrival time and the time of closest approach of the first report, and both times of the last
-//! report. If an anchor has no report count, its row is empty.
+//! integers of 8 bytes each, and a CRC-32C over all of these. The integers are the count, and two
+//! times of the first report and of the last report: its arrival and its closest approach. If an
+//! anchor has no report count, its row is empty.
 
 use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::{ReportCount, Seen, Tca};

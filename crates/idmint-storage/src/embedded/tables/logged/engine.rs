@@ -1,5 +1,5 @@
-//! The engine of a database (redb), with a log in front of it. A commit is durable once it is in
-//! the log. The commit is added to the engine's tables before the next read.
+//! The engine of a database, with a log in front of it. A commit is durable once it is in the log.
+//! The commit is added to the engine's tables before the next read.
 //!
 //! Commits are numbered. The tables store the number of the last commit that was synced in them.
 //! All later commits are in the log.
@@ -69,7 +69,8 @@ struct NumberedLog {
     /// The log, or `None` for a database in memory, where commits need not survive the process.
     log: Option<CommitLog>,
     /// The number of the last commit, stored outside the database and raised between the sync and
-    /// acknowledgement of a commit. If the database has a lower one at a start, commits were lost.
+    /// acknowledgement of a commit. If the last commit in the database has a lower number at a
+    /// start, commits were lost.
     mark: Arc<CommitMark>,
     /// The number of the last commit, which may be only in the log and not in the tables yet.
     last: u64,
@@ -214,9 +215,9 @@ impl Engine {
         })
     }
 
-    /// Calls `may_write` with a transaction that sees all durable data. If it returns `true`,
-    /// commits `rows`, which are encoded as in [`logged_rows`]. Returns the result of `may_write`.
-    /// Committed rows survive a crash, and the next reader sees them.
+    /// Calls `may_write` with a transaction that sees all durable data. If `may_write` returns
+    /// `true`, commits `rows`, which are encoded as in [`logged_rows`]. Returns the result of
+    /// `may_write`. Committed rows survive a crash, and the next reader sees them.
     pub(in crate::embedded::tables) fn commit_logged(
         &self,
         rows: &[u8],

@@ -1,5 +1,5 @@
-//! Checks that plans (decisions to write records) still hold when written. A plan is refused if the
-//! data on which it is based has changed, in the tables or by an earlier plan of the same commit.
+//! Checks before a write that plans are still valid. A plan is refused if the data on which it is
+//! based has changed. An earlier plan of the same commit may have changed that data.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -19,8 +19,8 @@ use idmint_records::ledger::{
     AppendPlan, ClosePlan, Head, LedgerId, NumberPlan, SeriesHead, SeriesName, VoidPlan,
 };
 
-/// Returns `true` if the stored data on which these plans (decisions to write records) are based
-/// has not changed, so that all of them may be written in this order.
+/// Returns `true` if the stored data on which these plans are based has not changed, so that all of
+/// them may be written in this order.
 pub(in crate::embedded::tables) fn all_hold(
     transaction: &WriteTransaction,
     plans: &[RecordPlan],
@@ -45,14 +45,14 @@ struct PlanCheck<'a> {
     transaction: &'a WriteTransaction,
     appends: Option<Table<'a, append_row::AppendName, &'static [u8]>>,
     anchors: Option<Table<'a, anchor_row::Name<'static>, &'static [u8]>>,
-    /// The last event of each ledger (chain of events) after the plans that were checked so far.
+    /// The last event of each ledger after the plans that were checked so far.
     heads: HashMap<LedgerId, Option<Head>>,
-    /// The anchors (first reports of close approaches) in the plans that were checked so far.
+    /// The anchors in the plans that were checked so far.
     new_anchors: BTreeMap<AnchorKey, Anchor>,
     numbers: Option<NumberTable<'a>>,
     voids: Option<NumberTable<'a>>,
     closed: Option<NumberTable<'a>>,
-    /// The last number of each series (sequence) after the plans that were checked so far.
+    /// The last number of each series after the plans that were checked so far.
     series: HashMap<SeriesName, SeriesHead>,
     /// The numbers that the plans checked so far make void.
     new_voids: HashSet<(SeriesName, u64)>,
@@ -137,8 +137,8 @@ impl<'a> PlanCheck<'a> {
         Ok(head == plan.before)
     }
 
-    /// Returns `true` if no anchor (first report) of these objects lies in the time ranges to keep
-    /// free, and the new rank is one above the highest rank nearby, or 0 if no anchor is near.
+    /// Returns `true` if no anchor of these objects lies in the time ranges to keep free, and the
+    /// new rank is one above the highest rank nearby, or 0 if no anchor is near.
     fn anchor(&mut self, plan: &AnchorPlan) -> Result<bool, redb::Error> {
         let anchor = plan.anchor;
         for times in &plan.free {
