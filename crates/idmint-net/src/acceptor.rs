@@ -14,8 +14,8 @@ use tracing::{info, warn};
 /// The pause after a failed `accept`, before the next attempt.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// The maximum number of waiting connections that a shutdown still accepts from the kernel's
-/// backlog. Real backlogs are shorter. The bound ends the loop even if new connections keep
+/// The maximum number of connections that a shutdown still accepts from the kernel's backlog. Real
+/// backlogs are shorter. Without a maximum, the loop would not end while new connections keep
 /// arriving.
 const BACKLOG_MAX: usize = 8_192;
 
@@ -30,8 +30,7 @@ pub(super) struct Acceptor {
     /// `true` while `accept` keeps failing. With this flag, a shortage of file descriptors is
     /// logged once when it begins and once when it ends, not for each connection.
     is_short: bool,
-    /// The response to a connection that is accepted with the spare file descriptor, only to be
-    /// refused.
+    /// The response to a connection that is refused because only the spare file descriptor is left.
     refusal: &'static [u8],
 }
 
@@ -39,9 +38,9 @@ pub(super) struct Acceptor {
 pub(super) enum Arrival {
     /// A connection to serve.
     Connection(TcpStream, IpAddr),
-    /// A connection that was accepted with the spare file descriptor, only to be refused. The
-    /// refusal is already written. The caller of `next` must close the connection at once to free
-    /// the descriptor.
+    /// A connection that was refused because only the spare file descriptor was left. The refusal
+    /// is already written. The caller of `next` must close the connection at once to free the
+    /// descriptor.
     Refused(std::net::TcpStream),
 }
 
@@ -89,8 +88,8 @@ impl Acceptor {
         }
     }
 
-    /// Accepts all connections that wait in the kernel's backlog or arrive meanwhile, at most
-    /// `BACKLOG_MAX`. Stops early if a connection cannot be accepted.
+    /// Accepts up to `BACKLOG_MAX` connections: those that wait in the kernel's backlog, and those
+    /// that arrive meanwhile. Stops early if a connection cannot be accepted.
     pub(super) async fn accept_backlog(&mut self) -> Vec<(TcpStream, IpAddr)> {
         let mut waiting = Vec::new();
         while waiting.len() < BACKLOG_MAX

@@ -47,9 +47,9 @@ impl Callers {
         &self.load
     }
 
-    /// Returns the owner of the budget from which memory for a request is reserved, or `None` if
-    /// this is the connection's peer. A health probe uses a separate budget. A request through a
-    /// trusted proxy uses the budget of the client that the proxy reports.
+    /// Returns the owner of the memory budget for a request, or `None` if the owner is the
+    /// connection's peer. A health probe uses a separate budget. A request through a trusted proxy
+    /// uses the budget of the client that the proxy reports.
     pub(super) fn other_owner(
         &self,
         peer: IpAddr,
@@ -111,8 +111,8 @@ impl Callers {
     /// Returns the caller that the proxies report: the last address in `X-Forwarded-For` that is
     /// not a trusted proxy. Earlier addresses are ignored, because they may be forged.
     ///
-    /// Returns `None` if all addresses are trusted proxies, or if an entry after the caller's
-    /// address is not an address.
+    /// Returns `None` if all addresses are trusted proxies. Also returns `None` if an entry that is
+    /// not an address comes after the caller's address.
     fn forwarded(&self, headers: &HeaderMap) -> Option<IpAddr> {
         let fields = headers.get_all(X_FORWARDED_FOR).iter().rev();
         let names = fields.flat_map(|field| field.as_bytes().rsplit(|byte| *byte == b','));
@@ -170,7 +170,8 @@ mod tests {
             (&["192.0.2.1, 10.1.1.1:port"], None),
             (&["192.0.2.1, [10.1.1.1"], None),
             (&["10.1.1.1"], None),
-            // A caller that forges entries cannot hide the address that the proxy adds.
+            // A caller can forge entries, but cannot hide its real address, which the proxy
+            // appends.
             (&["ÿ, 192.0.2.1"], Some("192.0.2.1")),
             (&["198.51.100.7", "ÿ, 192.0.2.1"], Some("192.0.2.1")),
             (&["198.51.100.7", "ÿ"], None),

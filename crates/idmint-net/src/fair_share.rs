@@ -11,8 +11,7 @@
 //! peer C  ● ●                  ──────────────┘
 //! ```
 //!
-//! A task waits only if other peers have connections, and its own peer has more tasks than turns in
-//! a round.
+//! A task waits only if its peer has more than 4 tasks, and other peers have connections too.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -85,7 +84,7 @@ enum Standing {
     #[default]
     NotWaiting,
     Waiting(Waker),
-    /// The task was granted a turn (permission to be polled once) that it has not used yet.
+    /// The task has an unused turn, so it may be polled once.
     Granted,
 }
 
@@ -228,7 +227,7 @@ impl PeerShare {
     }
 }
 
-/// The scheduling state of a task: its peer (a network address) and any place in the peer's queue.
+/// The scheduling state of a task: its peer, and its place in the peer's queue if it has one.
 #[derive(Debug)]
 struct TurnTaker {
     of: PeerShare,

@@ -41,7 +41,7 @@ pub struct Terms<B> {
     /// The table of open connections.
     pub open: OpenConnections,
     /// A function called for each new connection. `Some` refuses the connection. The bytes are then
-    /// sent as an HTTP/1.1 response (with TLS, an alert instead), and the connection ends.
+    /// sent as an HTTP/1.1 response, and the connection ends. With TLS, an alert is sent instead.
     pub obstacle: Box<dyn Fn() -> Option<Bytes> + Send + Sync>,
     /// The functions that refuse requests and recognize probes.
     pub dispatch: Dispatch<B>,
@@ -64,8 +64,8 @@ pub enum Security<B> {
 /// refusal. Further refused connections are closed at once.
 const LINGERING_REFUSALS_MAX: usize = 256;
 
-/// The number of bytes that the kernel accepts for a caller before it could send them (the socket
-/// option `TCP_NOTSENT_LOWAT`). Without this limit, the kernel would accept megabytes for a caller
+/// The maximum number of unsent bytes that the kernel holds for a caller. It is set by the socket
+/// option `TCP_NOTSENT_LOWAT`. Without this limit, the kernel would accept megabytes for a caller
 /// that does not read, and copying them would delay other callers.
 #[cfg(target_os = "linux")]
 const UNSENT_LEN_MAX: u32 = 128 * 1024;

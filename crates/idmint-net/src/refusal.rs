@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 
 use super::stream::{LINGER_MAX, TrackedStream, Tracking};
 
-/// The maximum time that [`refuse`] takes: one half to write the response, the other half for the
-/// caller to read it.
+/// The maximum time that [`refuse`] takes. The first half is for writing the response, and the
+/// second half for the caller to read it.
 pub(super) const REFUSAL_MAX: Duration = LINGER_MAX.saturating_mul(2);
 
 /// The complete response to a connection that is refused for lack of memory or because a limit is

@@ -35,7 +35,7 @@ pub struct OpenConnections(Arc<Mutex<Table>>);
 
 struct Table {
     rows: HashMap<u64, Row>,
-    /// The number of open connections, as a metric.
+    /// The metric that reports the number of open connections.
     open: IntGauge,
     /// The number of connections of each peer that has connections. A peer is a
     /// [network](network_of), so that the many addresses of one IPv6 caller share one limit.
@@ -63,7 +63,7 @@ impl Table {
     }
 }
 
-/// A table whose gauge belongs to no metrics registry.
+/// Creates a table whose gauge belongs to no metrics registry.
 impl Default for OpenConnections {
     fn default() -> Self {
         Self::shown_by(IntGauge::new("open", "Open connections.").expect("a valid name"))

@@ -27,7 +27,8 @@ const UNSENT_LEN_MAX: usize = 16 * 1024;
 /// Source: RFC 8446, sections 5.1 and 6.2.
 pub(super) const REFUSAL: &[u8] = &[21, 3, 3, 0, 2, 2, 80];
 
-/// The protocol names offered in a handshake (RFC 7301), in order of preference.
+/// The protocol names offered in a handshake, in order of preference. RFC 7301 defines this
+/// negotiation.
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// The current TLS configuration of a service.

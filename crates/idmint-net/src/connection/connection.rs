@@ -211,8 +211,8 @@ impl Context {
         match self.drive(&mut http, timeouts, age_deadline).await {
             Ending::Resting => {
                 let unread = http.connection.into_parts().read_buf;
-                // Empty lines before a request are ignored (RFC 9112 section 2.2). The remaining
-                // bytes are copied, so that hyper's buffer can be released.
+                // Ignore empty lines before a request, as RFC 9112 section 2.2 recommends. The
+                // remaining bytes are copied, so that hyper's buffer can be released.
                 let is_line_end = |byte: &u8| b"\r\n".contains(byte);
                 let begin = unread.iter().position(|byte| !is_line_end(byte));
                 let head = &unread[begin.unwrap_or(unread.len())..];
@@ -275,7 +275,7 @@ impl<H: Handler, S: Socket> Connection<H, S> {
     }
 
     /// Serves HTTP/1. If no memory is free for the buffers, sends a refusal and closes the
-    /// connection. While the connection is idle, it has no buffers:
+    /// connection. An idle connection has no buffers:
     ///
     /// ```text
     ///            first byte of a request
@@ -403,19 +403,21 @@ async fn close<S: Socket>(outbox: Arc<Outbox<S>>, last_words: &'static [u8]) {
         stream.write_all(last_words).await?;
         stream.shutdown().await
     };
-    // A caller that does not read its last response within `GOODBYE_MAX` is cut off.
+    // Ignore a timeout. A caller that does not read its last response within `GOODBYE_MAX` is cut
+    // off.
     let _ = timeout(GOODBYE_MAX, closing).await;
 }
 
 /// An HTTP connection of either version.
 trait HttpConnection: Future<Output = hyper::Result<()>> + Unpin {
-    /// The time that a draining connection waits before `wind_down`, for a request on its way.
+    /// The time that a draining connection waits before `wind_down`, because a request may be in
+    /// transit.
     const WIND_DOWN_WAIT: Duration;
 
     /// Finishes the requests in progress and accepts no new ones.
     fn wind_down(self: Pin<&mut Self>);
 
-    /// `true` if the connection can release its buffers while it is idle, without losing a byte.
+    /// `true` if the idle connection can release its buffers without losing a byte.
     fn can_rest(&self) -> bool;
 }
 
@@ -438,7 +440,8 @@ impl<H: Handler, S: Socket> HttpConnection
 impl<H: Handler, S: Socket> HttpConnection
     for http2::Connection<Stream<S>, TrackedHandler<H>, StreamExecutor>
 {
-    // HTTP/2 tells the caller which request is the last accepted one, so no wait is needed.
+    // No wait is needed, because HTTP/2 tells the caller which request was accepted last. The
+    // caller can safely repeat later requests.
     const WIND_DOWN_WAIT: Duration = Duration::ZERO;
 
     fn wind_down(self: Pin<&mut Self>) {

@@ -28,7 +28,8 @@ const STREAM_LEN: usize = 8 * 1024;
 /// The memory that hyper uses to buffer a long request body, in bytes.
 const BODY_BUFFER_LEN: usize = 64 * 1024;
 
-/// The maximum request body length, in bytes, that the memory of a connection or stream covers.
+/// The maximum length of a request body, in bytes, for which no extra memory is reserved. The
+/// reservation of the connection or stream covers such a body.
 const SHORT_BODY_LEN_MAX: u64 = 4 * 1024;
 
 /// The body of a response, which reports the memory needed to send it.
@@ -47,7 +48,7 @@ impl<B> ResponseBody for B where
 {
 }
 
-/// A handler of HTTP requests. Every `tower::Service` that takes these requests, cannot fail, and
+/// A handler of HTTP requests. Every infallible `tower::Service` that takes these requests and
 /// meets the bounds of this trait is a handler.
 pub trait Handler: Clone + Send + Unpin + 'static {
     /// The body of the responses.
@@ -179,9 +180,9 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
             request.extensions_mut().insert(shed);
             Reserved::default()
         });
-        // Attach the budget owner (the peer whose memory budget is used) only if the handler may
-        // need it to reserve memory or to wait for its turn. A POST request without a body or a
-        // query, such as a mint of one id, causes too little work for that.
+        // Attach the budget owner only if the handler may need it to reserve memory or to wait for
+        // its turn. A POST request without a body or a query, such as a mint of one id, causes too
+        // little work for that.
         if has_body || request.uri().query().is_some() || *request.method() != Method::POST {
             request.extensions_mut().insert(owner.clone());
         }
@@ -252,8 +253,8 @@ impl<H: Handler> Future for TrackedResponse<H> {
                     }
                     let paying = Box::pin(async move {
                         let reservation = owner.reserve(price).await?;
-                        // Let other tasks run. A caller that pipelines requests and reads no
-                        // responses would otherwise get 16 responses written in a row.
+                        // Let other tasks run. Otherwise, 16 responses could be written in a row
+                        // for a caller that pipelines requests and reads no responses.
                         yield_now().await;
                         Ok((reservation, owner))
                     });
@@ -283,8 +284,8 @@ impl<H: Handler> Future for TrackedResponse<H> {
             response = without_body(response);
         }
         if response.status() == StatusCode::NOT_MODIFIED {
-            // Remove the `Content-Length: 0` that axum adds to a 304 response. The header may only
-            // have the length of the corresponding 200 response (RFC 9110, section 8.6).
+            // Remove the `Content-Length: 0` that axum adds to a 304 response. RFC 9110, section
+            // 8.6, only allows the length that the corresponding 200 response would have.
             response.headers_mut().remove(header::CONTENT_LENGTH);
         }
         let stream = this

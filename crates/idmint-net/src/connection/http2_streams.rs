@@ -72,7 +72,7 @@ impl StreamProgress {
     }
 
     /// Records that the library h2 took a chunk of the response. h2 takes the next chunk only when
-    /// the caller has read enough to make room for it.
+    /// the caller has read enough data to make room for that chunk.
     pub(super) fn record(&self) {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }

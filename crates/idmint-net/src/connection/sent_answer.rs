@@ -31,8 +31,9 @@ pub(crate) struct SentAnswer<B> {
     body: B,
     request: RequestGuard,
     /// The owner of the budget from which memory for long chunks is reserved, or `None` if all
-    /// chunks are short. `reserved` is the memory for the next chunk.
+    /// chunks are short.
     owner: Option<BudgetOwner>,
+    /// The memory reserved for the next chunk.
     reserved: Option<MemoryReservation>,
     paying: Option<Reserving>,
     /// The state of the HTTP/2 stream on which the body is sent, or `None` in HTTP/1.

@@ -9,8 +9,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::limits::Limits;
 use crate::stream::{Activity, Snapshot, State};
 
-/// The deadline of a connection's current activity, such as reading a request head. Each change of
-/// the activity sets a new deadline.
+/// The deadline of a connection's current activity, such as reading a request head. A new deadline
+/// is set whenever the activity changes.
 pub(super) struct Timeouts {
     limits: Limits,
     /// The idle time after which [`poll_expired`](Self::poll_expired) first resolves, unless memory

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use idmint_service::{Shed, ShedCounts};
 
-/// The maximum of the allowance: the number of frames without a request, such as PING, that a
-/// caller may still send. A new connection starts with the maximum.
+/// The maximum of the allowance. The allowance is the number of frames without a request, such as
+/// PING, that a caller may still send. A new connection starts with the maximum.
 const FULL: usize = 1_000;
 
 /// The number of further frames without a request that each request allows, such as window updates
@@ -112,8 +112,8 @@ impl FrameAllowance {
                 self.spend()?;
                 self.refill(data / DATA_FOR_ONE);
             }
-            // Frames of unknown types count as frames without a request, too, because they must be
-            // read and ignored (RFC 9113 section 5.5).
+            // Frames of unknown types also count as frames without a request. RFC 9113 section 5.5
+            // requires that such frames are read and ignored.
             _ => self.spend()?,
         }
         Ok(())

@@ -58,7 +58,7 @@ struct Contents<S> {
     /// The number of bytes of long responses that the connection may still write in the current
     /// poll. At most [`LEN_AT_ONCE_MAX`].
     left_at_once: usize,
-    /// The number of bytes after which the connection reads no more in the current poll. At most
+    /// The number of bytes that the connection may still read in the current poll. At most
     /// [`READ_AT_ONCE_MAX`].
     left_to_read: usize,
     /// The memory reservation for more than `SHORT_LEN_MAX` buffered bytes. `None` until that many
@@ -263,8 +263,8 @@ impl<S: Socket> AsyncRead for CoalescingStream<S> {
         let contents = &mut *self.0.contents();
         contents.check()?;
         if contents.left_to_read == 0 {
-            // Not only `poll_send_all` ends a poll. While a connection closes, its stream discards
-            // the rest of a request body, and nothing is sent.
+            // Reset the limit here as well, because a closing connection does not call
+            // `poll_send_all`. Its stream only discards the rest of a request body.
             contents.left_to_read = READ_AT_ONCE_MAX;
             context.waker().wake_by_ref();
             return Poll::Pending;

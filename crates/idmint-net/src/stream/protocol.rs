@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 /// The number of bytes needed to detect the protocol.
 const FIRST_LEN: usize = 24;
 
-/// The first bytes of an HTTP/2 connection (RFC 9113 section 3.4).
+/// The first bytes of an HTTP/2 connection, as defined by RFC 9113 section 3.4.
 const HTTP2_PREFACE: &[u8; FIRST_LEN] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A supported version of HTTP.

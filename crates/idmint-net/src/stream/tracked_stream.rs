@@ -1,5 +1,5 @@
 //! The byte stream of a connection. The stream records what is read and written, for the
-//! connection's timeouts. It closes in such a way that the caller can still read the last response.
+//! connection's timeouts. When the stream closes, the caller can still read the last response.
 
 use std::io;
 use std::pin::Pin;
