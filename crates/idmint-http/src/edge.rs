@@ -66,8 +66,8 @@ pub trait Handle {
 ///
 /// The edge admits or refuses requests, and counts and times them. Every response carries
 /// `X-Request-Id`. A URI longer than `URI_LEN_MAX` gets 414, and an unsupported transfer coding
-/// gets 501. A request with a wrong host, or from a page of another site, gets 400, 421 or 403 (see
-/// [`HostPolicy`]). If the handler panics, the caller gets 500.
+/// gets 501. A request with a wrong host, or from a page of another site, gets 400, 421 or 403, as
+/// [`HostPolicy`] describes. If the handler panics, the caller gets 500.
 pub struct Edge<H>(Arc<Parts<H>>);
 
 /// The parts that all clones of an [`Edge`] share. Every request clones the `Arc` around them.
@@ -137,7 +137,7 @@ impl<H: Handle> tower::Service<Request> for Edge<H> {
     type Future = Passage<H::Answering>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // The edge is always ready, because the routes inside it are.
+        // The edge is always ready, because its routes are always ready.
         Poll::Ready(Ok(()))
     }
 
@@ -449,9 +449,9 @@ impl Handle for Dispatch {
     }
 }
 
-/// `true` if a browser asks whether a page may send a request. The CORS layer answers every
-/// `OPTIONS` request with 200, so other ones must not reach it. Source: Fetch, CORS-preflight
-/// request, <https://fetch.spec.whatwg.org/#cors-preflight-request>.
+/// `true` for a preflight request, in which a browser asks if a page may send a request. The CORS
+/// layer answers every `OPTIONS` request with 200, so other `OPTIONS` requests must not reach it.
+/// Source: Fetch, CORS-preflight request, <https://fetch.spec.whatwg.org/#cors-preflight-request>.
 fn is_preflight(request: &Request) -> bool {
     let headers = request.headers();
     *request.method() == Method::OPTIONS

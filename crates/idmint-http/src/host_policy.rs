@@ -3,8 +3,9 @@
 //!
 //! A browser sends requests for any page that it shows, even to services in a private network that
 //! the page's author cannot reach. Two things reveal a page of another site. One is the host in the
-//! request, if the author has pointed a domain at this machine (DNS rebinding). The other is the
-//! origin that the browser reports for the page (cross-site request forgery).
+//! request. It reveals DNS rebinding, in which the author has pointed a domain at this machine. The
+//! other is the origin that the browser reports for the page. It reveals cross-site request
+//! forgery.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::OnceLock;
@@ -18,8 +19,9 @@ use tower_http::cors::{self, AllowOrigin, CorsLayer};
 use crate::answer::{Problem, Slug};
 use crate::edge::is_probe;
 
-/// The header in which a browser reports how the page that causes a request is related to this
-/// service. Source: Fetch Metadata Request Headers, <https://www.w3.org/TR/fetch-metadata/>.
+/// The header in which a browser reports how the page that sends a request is related to this
+/// service, such as `same-origin` or `cross-site`. Source: Fetch Metadata Request Headers,
+/// <https://www.w3.org/TR/fetch-metadata/>.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The host name of the loopback address.
@@ -31,9 +33,9 @@ const LOCALHOST: Host<&str> = Host::Name("localhost");
 /// configured hosts. A page whose author points another domain at this machine is therefore
 /// refused. Health and metrics are served under any host.
 ///
-/// Requests with a safe method (GET, HEAD, OPTIONS) are accepted from any page, because the browser
-/// keeps the page from reading the response. Other requests are accepted only from pages of this
-/// service and of the configured origins. A caller that is not a browser names no page, and is
+/// Requests with a safe method, which is GET, HEAD or OPTIONS, are accepted from any page. The
+/// browser keeps the page from reading the response. Other requests are accepted only from pages of
+/// this service and of the configured origins. A caller that is not a browser names no page, and is
 /// accepted.
 #[derive(Debug, Default)]
 pub struct HostPolicy {
@@ -192,8 +194,8 @@ fn named_host<'a>(
     host: Option<&'a HeaderValue>,
 ) -> Result<Option<&'a [u8]>, Problem> {
     match (request.uri().authority(), host, request.version()) {
-        // Refuse a request whose `Host` header differs from its target (`:authority`). A proxy
-        // might check one of them, and this service would then use the other.
+        // Refuse a request whose `Host` header differs from its `:authority`. Otherwise, a proxy
+        // might check one of them, and this service might use the other.
         (Some(authority), Some(host), Version::HTTP_2)
             if !host
                 .as_bytes()
@@ -398,8 +400,8 @@ impl<'a> Origin<'a> {
         })
     }
 
-    /// `true` if the web page that sends the request comes from the host to which the request goes.
-    /// The scheme is not compared, because a proxy may terminate TLS.
+    /// `true` if the web page that sends the request was served from the host and port that the
+    /// request names. The scheme is not compared, because a proxy may terminate TLS.
     fn is_at(&self, authority: &Authority<'_>) -> bool {
         self.authority.is(authority, self.default_port)
     }

@@ -1,4 +1,4 @@
-//! The route of a request, which the edge (the layer around all handlers) looks up once.
+//! The route of a request, which the edge looks up once.
 //!
 //! Admission, counters, audit and dispatch all use this route.
 
@@ -87,10 +87,10 @@ impl Route {
     /// The route of all paths that are not in the table.
     pub(super) const UNMATCHED: Route = Route::unanswered(0);
 
-    /// Returns the route of requests without a handler: for an unknown path (`path` is 0), or for
-    /// an unknown method of a path. If the service requires tokens, the route needs a token of any
-    /// scope, so that strangers do not learn which routes exist. Preflight requests never need a
-    /// token.
+    /// Returns the route of requests without a handler. The request has either an unknown path,
+    /// with `path` 0, or an unknown method. If the service requires tokens, the route needs a token
+    /// of any scope, so that strangers do not learn which routes exist. Preflight requests never
+    /// need a token.
     const fn unanswered(path: usize) -> Route {
         Route {
             path,

@@ -30,8 +30,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Returns the caller, which the connection layer stored in the request's extensions, or `None`
-    /// for a connection without TLS if callers are neither rate limited nor audited.
+    /// Returns the caller that the connection layer stored in the request's extensions. Returns
+    /// `None` on a connection without TLS if callers are neither rate limited nor audited.
     pub(crate) fn of(extensions: &Extensions) -> Option<&Caller> {
         extensions.get()
     }
@@ -56,25 +56,25 @@ struct Found {
     rate: OnceLock<[HeaderValue; 2]>,
     /// The permit of the credential that the caller presented.
     permit: OnceLock<Arc<Permit>>,
-    /// Set if the audit trail records the request whatever its outcome.
+    /// Set if the audit trail must record the request, whatever its outcome.
     is_told: OnceLock<()>,
 }
 
 impl CallerNote {
-    /// Makes the audit trail record the request whatever its outcome. Other requests are recorded
+    /// Marks the request for the audit trail, whatever its outcome. Unmarked requests are recorded
     /// only if they are refused with 401, 403, 421 or 429.
     pub(crate) fn is_to_be_told(&self) {
         // Set at most once, because a request has one route.
         let _ = self.0.is_told.set(());
     }
 
-    /// `true` if the audit trail records the request whatever its outcome.
+    /// `true` if the audit trail must record the request, whatever its outcome.
     pub(super) fn is_told(&self) -> bool {
         self.0.is_told.get().is_some()
     }
 
-    /// Records the permit (the permissions) of the caller's token or certificate, even if it does
-    /// not allow this request. The audit trail shows the name of the token or certificate.
+    /// Records the permit of the caller's token or certificate, even if the permit does not allow
+    /// this request. The audit trail shows the name of the token or certificate.
     pub(super) fn has_shown(&self, permit: &Arc<Permit>) {
         // Set at most once, because a request is admitted once.
         let _ = self.0.permit.set(Arc::clone(permit));
@@ -85,7 +85,7 @@ impl CallerNote {
         self.0.permit.get().map(|permit| permit.shown_by.as_str())
     }
 
-    /// Stores the rate limit headers of the response, which tell the caller how many requests it
+    /// Stores the rate limit headers for the response. They tell the caller how many requests it
     /// may still send. `left` is `None` if the caller has used up its rate limit.
     pub(super) fn fill_rate(&self, rate: &Rate, left: Option<Left>) {
         let (requests, seconds) = left.map_or((0, 1), |left| {
@@ -224,7 +224,7 @@ impl AuditedRequest {
 }
 
 /// Replaces the id at the end of a request's path with `{id}`. A caller may have put a token there
-/// by mistake, which must not appear in the audit trail.
+/// by mistake, and a token must not appear in the audit trail.
 fn without_id(path: &str) -> Cow<'_, str> {
     let id_begin = if path.starts_with("/ledgers/") {
         path.find("/ids/").map(|at| at + "/ids/".len())

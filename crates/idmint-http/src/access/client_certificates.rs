@@ -144,9 +144,9 @@ impl ClientCertificates {
         }))
     }
 
-    /// `true` if the certificate is valid now. The certificate was valid in the handshake, but it
-    /// may expire or be revoked while the connection is open. The certificate is therefore verified
-    /// again in each minute in which it is used, and after new authorities are loaded.
+    /// `true` if the certificate is valid now. A certificate that was valid in the handshake may
+    /// expire or be revoked while the connection is open. So it is verified again once in each
+    /// minute in which it is used, and after new authorities are loaded.
     fn is_good(&self, certificate: &ClientCertificate, since_1970: Duration) -> bool {
         let minute = since_1970.as_secs() / 60;
         let mark = u64::from(self.number) << 32 | minute & u64::from(u32::MAX);

@@ -41,8 +41,8 @@ struct DetachedWork {
 }
 
 impl<B: Send + 'static> DurableWork<B> {
-    /// Wraps a request's work, so that it goes on if the caller disconnects. Call this only after
-    /// the whole request has arrived, because the work must not need the connection any more.
+    /// Wraps a request's work, so that the work continues if the caller disconnects. Call this only
+    /// after the whole request has arrived, because the work must not need the connection any more.
     pub(crate) fn of(
         parts: &Parts,
         requests: &Arc<WorkLimits>,
@@ -60,7 +60,7 @@ impl<B: Send + 'static> Future for DurableWork<B> {
     type Output = Answer<B>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // `work` is taken out, so that it is never polled again after a panic.
+        // Take the work out while it is polled, so that it is never polled again after a panic.
         let mut work = self
             .work
             .take()

@@ -35,7 +35,7 @@ pub struct Guard {
     certificates: Option<ArcSwap<ClientCertificates>>,
     /// `None` if callers have no rate limit.
     rate: Option<Rate>,
-    /// The names of the formats whose ids belong to events in a ledger (a chain of events).
+    /// The names of the formats whose ids belong to events in a ledger.
     event_formats: Vec<String>,
     clock: Arc<Clock>,
 }
@@ -43,7 +43,7 @@ pub struct Guard {
 impl Guard {
     /// Returns a guard. If `tokens` or `certificates` are given, callers must present one of them.
     /// If `rate` is given, it limits the requests of each caller. `event_formats` are the names of
-    /// the formats whose ids belong to events in a ledger (a chain of events).
+    /// the formats whose ids belong to events in a ledger.
     pub fn new(
         tokens: Option<Tokens>,
         certificates: Option<ClientCertificates>,
@@ -131,7 +131,7 @@ impl Guard {
     fn admit(&self, need: Need, template: &str, request: &mut Request) -> Result<(), Problem> {
         let asks = self.tokens.is_some() || self.certificates.is_some();
         let is_free = is_probe(request.uri());
-        // Admit preflight requests (`OPTIONS`), because browsers send them without a token.
+        // Admit `OPTIONS` requests, because browsers send preflight requests without a token.
         if !asks || need == Need::Nothing || *request.method() == Method::OPTIONS {
             return if is_free {
                 Ok(())
@@ -274,9 +274,9 @@ impl Guard {
     }
 }
 
-/// `true` if the service may wait for the body of this request, or the request may be long work.
-/// The service then takes the sender's name from the permit. A POST request without a body or a
-/// query, such as a mint of one id, is never long.
+/// `true` if the service may wait for the body of this request, or if the request may be long work.
+/// The permit then identifies the sender. A POST request without a body and a query, such as a mint
+/// of one id, is never long.
 fn may_wait(request: &Request) -> bool {
     !request.body().is_end_stream()
         || request.uri().query().is_some()

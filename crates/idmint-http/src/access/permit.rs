@@ -32,10 +32,10 @@ pub(crate) struct Permit {
     pub(super) allowance: Arc<Allowance>,
 }
 
-/// Returns the permit that the guard attached to a request. The guard attaches none to short `POST`
-/// requests without a body and a query, such as a mint of one id. Requests for a series of numbers
-/// have one nevertheless, and so have requests whose permit has restrictions that a handler must
-/// check, such as the scope `ledger` without `import`.
+/// Returns the permit that the guard attached to a request. The guard attaches no permit to short
+/// `POST` requests without a body and a query, such as a mint of one id. There are two exceptions:
+/// requests for a series of numbers, and permits with restrictions that a handler must check. An
+/// example of such a restriction is the scope `ledger` without `import`.
 pub(crate) fn permit_of(extensions: &Extensions) -> Option<&Permit> {
     extensions.get::<Arc<Permit>>().map(AsRef::as_ref)
 }
@@ -77,15 +77,15 @@ impl Permit {
         self.formats.is_some() || self.ledgers.is_some() || self.series.is_some()
     }
 
-    /// `true` if the handler of a request must check the permit too, and not only the guard in
-    /// front of it. This is the case if the permit is restricted to some formats, ledgers or
-    /// series, or has the scope `ledger` without the scope `import`.
+    /// `true` if the handler of a request must check the permit again after the guard. This is the
+    /// case if the permit is restricted to some formats, ledgers or series, or has the scope
+    /// `ledger` without the scope `import`.
     pub(super) fn is_asked_later(&self) -> bool {
         self.is_confined() || self.scopes.contains(&Scope::Ledger) && !self.begins_imports()
     }
 
-    /// `true` if the bearer may begin an import into a ledger, which makes the service refuse
-    /// appends of other callers to the ledger until the import ends.
+    /// `true` if the bearer may begin an import into a ledger. During an import, the service
+    /// refuses appends of other callers to the ledger.
     pub(crate) fn begins_imports(&self) -> bool {
         self.scopes.contains(&Scope::Import)
     }
@@ -119,14 +119,14 @@ impl Permit {
             .is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
     }
 
-    /// `true` if the bearer may see numbers of this series. If the series is unknown (`None`), the
-    /// bearer must be permitted to see all series.
+    /// `true` if the bearer may see numbers of this series. `None` stands for an unknown series,
+    /// for which the bearer must be permitted to see all series.
     pub(crate) fn reads_number(&self, series: Option<&SeriesName>) -> bool {
         self.series.is_none() || series.is_some_and(|series| self.has_series(series.as_str()))
     }
 
-    /// Returns the kinds of requests that are refused although the bearer has the scope for them,
-    /// with the reason for each. `event_formats` are the formats whose ids belong to ledger events.
+    /// Returns the kinds of requests that are refused although the bearer has their scope, with the
+    /// reason for each. `event_formats` are the formats whose ids belong to ledger events.
     pub(super) fn refusals(&self, event_formats: &[String]) -> Vec<&'static str> {
         let has = |scope| self.scopes.contains(&scope);
         let has_ledgers = self.check_events(event_formats).is_ok();

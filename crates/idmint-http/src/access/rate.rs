@@ -45,10 +45,10 @@ struct Peers {
 /// would move the time to more than one window after now.
 #[derive(Debug, Default)]
 pub(super) struct Allowance {
-    /// The time at which the caller may again send the requests of a whole window (one second) at
-    /// once, in nanoseconds since `Rate::began`. Written by: `take`, by compare-exchange. Read by:
-    /// `take`, `Peers::forget`. Ordering: `Relaxed`, because the number is the whole state. Tested
-    /// by: `a_caller_has_its_rate_and_no_more_whenever_it_comes`.
+    /// The time at which the caller may again send a whole second's requests at once, in
+    /// nanoseconds since `Rate::began`. Written by: `take`, by compare-exchange. Read by: `take`,
+    /// `Peers::forget`. Ordering: `Relaxed`, because the number is the whole state. Tested by:
+    /// `a_caller_has_its_rate_and_no_more_whenever_it_comes`.
     full_at: AtomicU64,
 }
 

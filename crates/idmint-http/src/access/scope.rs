@@ -12,7 +12,8 @@ named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Scope {
-        /// Minting ids: a requested number, or one id for each report of a close approach in space.
+        /// Minting ids: either a requested number of ids, or one id for each report of a
+        /// conjunction.
         Mint = "mint",
         /// Creating, reading and appending to ledgers, and reading conjunctions.
         Ledger = "ledger",
@@ -67,16 +68,16 @@ pub(crate) enum Need {
     /// The caller needs this scope, and permission for the format that the path names.
     Format(Scope),
     /// The scope `ledger`, and permission for at least one format whose ids belong to events in a
-    /// ledger (a chain of events).
+    /// ledger.
     Ledgers,
     /// The permission [`Need::Ledgers`], and permission for the ledger in the path.
     Ledger,
-    /// The permission [`Need::Ledgers`], for a caller that is not restricted to some ledgers. It is
-    /// needed where no existing ledger could be checked, for example to create a ledger.
+    /// The permission [`Need::Ledgers`], for a caller that is not restricted to some ledgers.
+    /// Routes without an existing ledger need this permission, for example to create a ledger.
     AnyLedger,
-    /// Permission to read conjunctions (close approaches of two objects). The caller needs the
-    /// scope `ledger` and must not be restricted to some ledgers, because conjunctions are not part
-    /// of a ledger. The handler also checks that the caller may use the format.
+    /// Permission to read conjunctions. The caller needs the scope `ledger` and must not be
+    /// restricted to some ledgers, because conjunctions are not part of a ledger. The handler also
+    /// checks that the caller may use the format.
     Conjunctions,
     /// The scope `number`, and permission for the series of numbers that the path names. The
     /// caller's permit is passed to the handler.

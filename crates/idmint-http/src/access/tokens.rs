@@ -16,7 +16,8 @@ use idmint_core::time::UnixTime;
 use idmint_records::ledger::{LedgerId, SeriesPattern};
 use idmint_service::{Expiry, ExpiryKind};
 
-/// The maximum number of tokens, limited because each request's token is compared with all of them.
+/// The maximum number of tokens. The number is limited because the token of each request is
+/// compared with all of them.
 const TOKENS_MAX: usize = 1_024;
 
 /// The tokens of a service.

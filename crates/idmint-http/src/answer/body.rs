@@ -43,7 +43,7 @@ named! {
         Yaml = "application/yaml",
         /// `application/xml`
         Xml = "application/xml",
-        /// `text/xml`, a synonym of `application/xml` (RFC 7303)
+        /// `text/xml`, a synonym of `application/xml` as defined by RFC 7303
         TextXml = "text/xml",
         /// `text/csv` (RFC 4180)
         Csv = "text/csv",
@@ -74,7 +74,8 @@ pub(crate) const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-coun
 pub(crate) const IDMINT_WARNING: HeaderName = HeaderName::from_static("idmint-warning");
 const IDMINT_WIDTH: HeaderName = HeaderName::from_static("idmint-width");
 
-/// The media types of a mint response. Rows (runs of equally spaced ids) need a sequenced format.
+/// The media types of a mint response. `Rows` is available only for sequenced formats, whose ids
+/// form runs of equal distance.
 pub(super) const MINT_MEDIA_TYPES: [MediaType; 5] = [
     MediaType::Json,
     MediaType::Text,
@@ -158,7 +159,8 @@ enum Content {
 pub(crate) struct Admitted {
     /// The memory reserved for the first chunk.
     pub(crate) reserved: MemoryReservation,
-    /// The permit for long work, which shares the cores fairly, or `None` if the work is short.
+    /// The permit for long work, or `None` if the work is short. Permits share the cores fairly
+    /// among callers.
     pub(crate) pass: Option<BulkPass>,
 }
 
@@ -322,8 +324,8 @@ enum Form {
     Rows { rows_max: usize },
 }
 
-/// The bytes that separate two ids, such as a line end, as an array of constant length. The
-/// compiler can store such an array without a function call, unlike a slice.
+/// The bytes between two ids, such as a line end. They are an array of constant length, because the
+/// compiler can write such an array without a function call.
 #[derive(Debug, Clone, Copy)]
 enum Separator {
     One([u8; 1]),
@@ -426,7 +428,7 @@ impl IdEncoder {
         }
     }
 
-    /// Returns the length of the body from the first id to the end, in bytes. Returns `None` if the
+    /// Returns the length of the body in bytes, from the first id to the end. Returns `None` if the
     /// length depends on ids that are not minted yet.
     fn len_after_head(&self, format: &Format, ids: &Batch) -> Option<u64> {
         let count = ids.count();

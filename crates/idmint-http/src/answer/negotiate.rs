@@ -128,8 +128,8 @@ fn not_acceptable(offered: &[MediaType]) -> Problem {
     Problem::new(Slug::NotAcceptable, detail).accepts(types)
 }
 
-/// Returns the q-value (the caller's preference) of a media type in thousandths, from 0 to 1000.
-/// The value 0 means that the type is not acceptable.
+/// Returns the caller's q-value for a media type in thousandths, from 0 to 1000. The value 0 means
+/// that the type is not acceptable.
 fn quality_of(media_type: MediaType, ranges: &[Range<'_>]) -> u16 {
     let covering = ranges
         .iter()

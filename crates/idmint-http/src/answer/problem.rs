@@ -19,8 +19,8 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 /// whole request body.
 const DETAIL_CHARS_MAX: usize = 400;
 
-/// The maximum length of a response, in bytes. Responses that are sent line by line or consist of
-/// ids may be longer.
+/// The maximum length of a response, in bytes. It does not apply to responses that are sent line by
+/// line or consist only of ids.
 pub(crate) const ANSWER_LEN_MAX: usize = 64 * 1024 * 1024;
 
 /// The response of a route, or the problem that becomes its response.
@@ -61,8 +61,8 @@ struct Members {
 }
 
 impl Problem {
-    /// Returns a problem (an error response) of the kind `slug`. `detail` names the offending value
-    /// and the bound that it broke.
+    /// Returns a problem response of the kind `slug`. `detail` names the offending value and the
+    /// bound that it broke.
     ///
     /// A detail longer than 400 characters is cut, because parts of it come from the caller.
     pub fn new(slug: Slug, detail: impl Into<String>) -> Self {
@@ -197,7 +197,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Writes the request id into a problem response (an API error). Leaves other responses unchanged.
+/// Writes the request id into a problem response. Leaves other responses unchanged.
 ///
 /// Returns the problem, or `None` if the response is not a problem.
 pub(crate) fn name_instance(
@@ -220,8 +220,8 @@ pub(crate) fn too_long(slug: Slug, instead: &str) -> Problem {
         .limit(format!("{ANSWER_LEN_MAX} bytes"))
 }
 
-/// Returns the header that RFC 9110 requires for this problem's status (sections 11.6.1 and
-/// 15.5.16), if any.
+/// Returns the header that RFC 9110 requires for this problem's status, if any. Sections 11.6.1 and
+/// 15.5.16 define these headers.
 fn header_named_by(slug: Slug, accepts: &[&'static str]) -> Option<(HeaderName, HeaderValue)> {
     match slug {
         Slug::Unauthorized => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),

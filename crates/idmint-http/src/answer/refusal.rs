@@ -11,8 +11,7 @@ use idmint_records::ledger::{AppendRefusal, LedgerId, NumberRefusal, PlaceError,
 use idmint_service::{ServiceError, Shed, UnknownFormat, UnknownReading};
 use idmint_storage::RecordError;
 
-/// The delay that a problem suggests before a retry, if its error does not say when a retry may
-/// succeed.
+/// The suggested delay before a retry, for an error that does not say when a retry may succeed.
 const SOON: Duration = Duration::from_secs(1);
 
 impl From<ServiceError> for Problem {

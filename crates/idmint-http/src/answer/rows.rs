@@ -8,7 +8,7 @@ pub(super) const ROW_LEN_MAX: usize = 120;
 
 /// Returns the maximum number of rows that `count` ids of a format take. The ids of one worker
 /// number in a whole tick, the format's unit of time, are one row. Each of the node's `lanes`
-/// worker numbers adds at most two rows, for its first and last tick, which may be incomplete.
+/// worker numbers adds at most two rows, because its first and its last tick may be incomplete.
 pub(super) fn rows_max(format: &Format, lanes: usize, count: u64) -> usize {
     let sequences = format
         .variants

@@ -48,9 +48,8 @@ impl PageFile {
     }
 }
 
-/// Returns the text without indentation, and with an empty line in place of each line that is a
-/// whole comment (`//`, or `/*` to `*/`). Browsers then download an eighth less. Line numbers do
-/// not change.
+/// Returns the text without indentation, and with an empty line in place of each line that contains
+/// only a comment. Browsers then download an eighth less. Line numbers do not change.
 fn without_comments(text: &str) -> String {
     let is_comment =
         |line: &str| line.starts_with("//") || line.starts_with("/*") && line.ends_with("*/");
@@ -176,8 +175,8 @@ pub(crate) fn answer(file: &'static PageFile, headers: &HeaderMap) -> Response<B
     response
 }
 
-/// `true` if `If-None-Match` contains this entity tag. Tags are compared weakly (RFC 9110 section
-/// 13.1.2).
+/// `true` if `If-None-Match` contains this entity tag. Tags are compared weakly, as RFC 9110
+/// section 13.1.2 requires.
 fn is_known(etag: &HeaderValue, headers: &HeaderMap) -> bool {
     let values = headers
         .get_all(header::IF_NONE_MATCH)

@@ -186,15 +186,16 @@ pub(crate) fn owner_of(service: &Service, extensions: &Extensions) -> BudgetOwne
 }
 
 /// Returns a handle that gets permits for a request's long work and runs it. The work counts
-/// towards the share of the token, else of the certificate's name, else of the address.
+/// towards the caller's share. The caller is identified by its token, otherwise by its
+/// certificate's name, and otherwise by its address.
 pub(crate) fn bulk_of(service: &Service, extensions: &Extensions) -> PeerBulk {
     let sender = sender(permit_of(extensions), extensions.get());
     service.load().requests.bulk_of(sender)
 }
 
 /// Runs `read`, which reads a page of a list. If the records are stored on another machine, `read`
-/// waits for the network, so it runs on a thread for blocking work and keeps no core from other
-/// long work.
+/// waits for the network. It then runs on a thread for blocking work, so that it occupies no core
+/// meanwhile.
 pub(crate) async fn read_page<T: Send + 'static>(
     service: &Arc<Service>,
     bulk: &PeerBulk,

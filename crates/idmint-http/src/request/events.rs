@@ -6,7 +6,7 @@ use idmint_records::ledger::{Event, EventError};
 use idmint_wire::EVENT_LEN_MAX;
 
 /// Parses a ledger event. If the request has several events, `index` is the position of the event,
-/// which errors name.
+/// and errors contain it.
 pub(crate) fn read_event(json: &[u8], index: Option<usize>) -> Result<Event, Problem> {
     if json.len() > EVENT_LEN_MAX {
         let prefix = event_prefix(index);

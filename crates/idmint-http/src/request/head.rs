@@ -37,8 +37,8 @@ impl Query<'_> {
     }
 
     /// Restores the plus sign in the values of these parameters, which are times such as
-    /// `2026-01-01T00:00:00+01:00`. Some programs first replace the plus sign with a space, and
-    /// then encode the time.
+    /// `2026-01-01T00:00:00+01:00`. Some programs replace the plus sign with a space before they
+    /// encode the time.
     pub(crate) fn with_times(mut self, names: &[&str]) -> Self {
         let times = self.pairs.iter_mut();
         for (_, value) in times.filter(|(name, _)| names.contains(name)) {
@@ -68,7 +68,8 @@ impl Query<'_> {
         }
     }
 
-    /// `true` if the parameter `name` has the value `only`, and `false` if it is absent.
+    /// `true` if the parameter `name` has the value in `only`, and `false` if the parameter is
+    /// absent.
     ///
     /// # Errors
     /// Returns 422 `invalid-parameter` if the parameter has another value.

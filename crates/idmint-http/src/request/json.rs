@@ -39,8 +39,8 @@ pub(crate) fn strict_json<'de, T: Deserialize<'de>>(
 }
 
 /// Parses a whole body like [`strict_json`], but needs only one pass if the body is valid. `T` must
-/// not skip any value. `T` may keep a value as raw JSON, which another strict parser must read
-/// later.
+/// not skip any value. `T` may keep a value as raw JSON, but a strict parser must then read that
+/// JSON later.
 ///
 /// # Errors
 /// Returns the errors of [`strict_json`], but does not find duplicate keys and deep nesting inside

@@ -20,7 +20,8 @@ use idmint_service::{PendingBodies, PendingBody, Sender};
 pub(crate) struct LateBody<S> {
     body: Body,
     bodies: Arc<PendingBodies>,
-    /// A function for the request's sender, called only if the service must wait for the body.
+    /// A function that returns the request's sender. It is called only if the service must wait for
+    /// the body.
     sender: S,
     in_flight: IntGauge,
     wait: Option<Wait>,

@@ -1,5 +1,5 @@
-//! Parses reports of conjunctions (close approaches of two objects) from a request body, in any
-//! supported form. Converts parse errors to problems.
+//! Parses reports of conjunctions from a request body, in any supported form. Converts parse errors
+//! to problems.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -81,7 +81,7 @@ pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
 }
 
 /// Returns an upper bound for the number of reports in JSON: one, a list, or an object with a list.
-/// For other JSON, which the parser refuses later, the number means nothing.
+/// For other JSON the number is meaningless, but the parser refuses such JSON later.
 fn values_of_list(json: &[u8]) -> usize {
     let list_depth = match json.trim_ascii_start().first() {
         Some(b'{') => 2,

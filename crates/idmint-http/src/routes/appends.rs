@@ -1,5 +1,5 @@
 //! `POST /ledgers/{ledger}/events`, and `POST /ids/{format}` for a format whose ids belong to
-//! events: appends events to a ledger (a chain of events), and mints one id for each event.
+//! events: appends events to a ledger, and mints one id for each event.
 
 use std::sync::Arc;
 

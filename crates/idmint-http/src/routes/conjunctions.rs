@@ -38,7 +38,7 @@ const NUMBER_MAX: u64 = (1 << 53) - 1;
 /// The number of decimals in the seconds of a time.
 const TIME_DIGITS: u8 = 6;
 
-/// Mints one id for each report (message about a close approach), like `POST /ids/{format}`.
+/// Mints one id for each report, like `POST /ids/{format}`.
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request fails. The caller then gets no id. After 503 or 504, some
@@ -60,8 +60,8 @@ pub(crate) async fn report(State(service): State<Arc<Service>>, request: Request
     answer.map(|answer| answer.map(Body::new))
 }
 
-/// Lists conjunctions (close approaches of two objects) by time of closest approach. The latest one
-/// comes first, unless the request sets a start time.
+/// Lists conjunctions by time of closest approach. The latest one comes first, unless the request
+/// sets a start time.
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request is invalid or the conjunctions cannot be read.
@@ -113,7 +113,7 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) 
     read_page(&service, &bulk, read).await
 }
 
-/// Returns one conjunction (close approach of two objects).
+/// Returns one conjunction.
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request is invalid or the conjunction cannot be read.
@@ -138,7 +138,8 @@ fn list_example(format: &Format) -> String {
     }
 }
 
-/// Returns the requested format of conjunction ids, if the caller may use it, and its minter.
+/// Returns the requested format of conjunction ids and its minter. The caller must be permitted to
+/// use the format.
 fn grouped_format(
     service: &Service,
     query: &Query<'_>,
@@ -148,8 +149,8 @@ fn grouped_format(
     Ok((Arc::clone(&served.counted().format), minter))
 }
 
-/// Returns the requested format, and the minter, which makes ids of the format. The caller must be
-/// permitted to use the format. The format's ids must be ids of conjunctions.
+/// Returns the requested format and its minter. The caller must be permitted to use the format, and
+/// its ids must be ids of conjunctions.
 fn grouped(
     service: &Service,
     query: &Query<'_>,

@@ -31,7 +31,8 @@ const READING_LEN: usize = 12 * 1024;
 /// Returns 404 `no-format-matches`, with a reason for each format, if the text has no reading.
 /// Returns another [`Problem`] if the format, the media type or a parameter is refused.
 pub(crate) async fn decode(State(service): State<Arc<Service>>, request: Request) -> Answer {
-    // The default example lists the formats, because the text might be an id of no format.
+    // By default, suggest a request that lists the formats, because the text may be no id of any
+    // format.
     let answer =
         read(&service, &request).map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()));
     service.counters().count_decode(outcome_of(&answer));
@@ -191,7 +192,8 @@ impl From<FieldsError> for Problem {
     }
 }
 
-/// Returns a working request to encode an id, with the time (if any) of the format's example id.
+/// Returns a working request to encode an id. If the format's ids have a time, the request uses the
+/// time of the format's example id.
 fn encoding_that_works(format: &Format) -> String {
     let time = format
         .split(format.example())

@@ -77,8 +77,8 @@ const MEASURED_MIN: Duration = Duration::from_micros(100);
 /// The number of texts that are decoded before the clock is read again.
 const TEXTS_BY_THE_CLOCK: usize = 8;
 
-/// The number of texts that are decoded before the thread lets other threads run. A request with as
-/// many texts never runs on a thread that serves requests.
+/// The number of texts that are decoded before the thread lets other threads run. A request with at
+/// least this many texts never runs on a thread that serves requests.
 const TEXTS_IN_A_ROW: usize = 24;
 
 /// Decodes each text, in the order of the request. Decoding does not use the minters, so it works
@@ -315,7 +315,7 @@ impl Form {
     }
 }
 
-/// The filter that limits the formats and encodings to try for each text.
+/// The filter for the formats and encodings that are tried for each text.
 #[derive(Clone)]
 pub(super) struct Tried {
     format: Option<String>,

@@ -17,7 +17,8 @@ pub(crate) const ROUTE: &str = "/ledgers/{ledger}/events";
 /// The default format for event ids.
 const FORMAT: &str = "evently";
 
-/// Appends events to the ledger in the path, like `POST /ids/evently` (the default event format).
+/// Appends events to the ledger in the path, like `POST /ids/evently`. Event ids have the format
+/// `evently` by default.
 ///
 /// # Errors
 /// Returns a [`Problem`] if the append fails. Unless the problem is 504 `outcome-unknown`, no event

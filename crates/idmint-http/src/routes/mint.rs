@@ -193,7 +193,8 @@ fn mint_many(
     }
     let is_long = count > IDS_AT_ONCE_MAX;
     let owner = owner_of(service, &parts.extensions);
-    // A short response for which memory is free does not wait in the queue of requests for memory.
+    // If memory for a short response is free, reserve it now, without waiting in the queue of
+    // requests for memory.
     if !is_long
         && asked.answer_len_max(served.format()) <= SHORT_LEN_MAX
         && let Some(reserved) = owner.reserve_if_free(price)
@@ -211,9 +212,9 @@ fn mint_many(
         Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
     let (service, served, asked) = (Arc::clone(service), Arc::clone(served), asked.clone());
-    // Count this request as held (waiting) now, and not inside the future. An HTTP/2 connection
-    // accepts all of its requests before it polls the first future, and until then its requests
-    // would count towards the limit of requests in flight.
+    // Count this request as held now, and not inside the future. An HTTP/2 connection accepts all
+    // of its requests before it polls the first future, and until then its requests would count
+    // towards the limit of requests in flight.
     //
     // Held requests do not count towards that limit. Thousands of requests may wait here at no
     // cost.
@@ -306,8 +307,8 @@ struct MintQuery {
     media: MediaType,
     /// The index of the encoding among the encodings of the format.
     encoding: usize,
-    /// The value of the member `label` of a JSON response: `development` for ids that contain the
-    /// development domain (the hash 0) instead of the hash of a real domain.
+    /// The value of the member `label` of a JSON response: `development` for ids of the development
+    /// domain, which contain 0 instead of the hash of a real domain.
     label: Option<&'static str>,
     /// The prefix of each id.
     prefix: Option<Prefix>,
@@ -391,7 +392,7 @@ impl MintQuery {
 }
 
 /// Returns the requested encoding, as an index into the encodings of the format. A former name of
-/// the format, such as `conjunction-v1-label`, sets the default encoding (`label`).
+/// the format sets the default encoding. For example, `conjunction-v1-label` sets `label`.
 #[inline]
 fn encoding_of(query: &Query<'_>, format: &Format, uri: &Uri) -> Result<usize, Problem> {
     let name = format_name(uri.path()).unwrap_or_default();
@@ -453,7 +454,8 @@ fn example(
     format!("POST /ids/{}{mark}{}", format.name, query.join("&"))
 }
 
-/// Returns the request to the minter, and the label `development` for domain 0 (no real domain).
+/// Returns the request to the minter. Also returns the label `development` if the domain is 0,
+/// which is no real domain.
 fn batch_request(
     service: &Service,
     minter: &Minter,

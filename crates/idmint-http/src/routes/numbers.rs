@@ -132,7 +132,8 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Answer {
     DurableWork::of(&parts, &service.load().requests, give).await
 }
 
-/// Checks that a request has no body. If it has one, `detail` describes the problem.
+/// Checks that a request has no body. `detail` is the text of the problem for a request with a
+/// body.
 async fn no_body(body: Body, service: &Service, detail: &str) -> Result<(), Problem> {
     let body = read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?;
     if body.is_empty() {
@@ -217,7 +218,8 @@ pub(crate) async fn resume(State(service): State<Arc<Service>>, request: Request
     let [series] = path_params(RESUME_ROUTE, &parts.uri)?;
     let from = query
         .get("from")
-        // A series whose last number is the greatest one continues above it, and so ends.
+        // Accept one number above the greatest. A series whose last number is the greatest one
+        // continues there, and so ends.
         .map(|text| read_number_to(NUMBER_MAX + 1, "from", text))
         .transpose()?;
     let detail = "a request to resume a series must have no body";
@@ -488,8 +490,8 @@ fn number_info(service: &Service, forms: &[FormChange], listed: &NumberRecord) -
     }
 }
 
-/// `true` if this record's series issues numbers in blocks. Such a record stands for a whole block,
-/// even if the block has only one number.
+/// `true` if this record's series issues numbers in blocks. The record then stands for a whole
+/// block, even if the block has only one number.
 fn is_range(rules: &NumberRules, listed: &NumberRecord) -> bool {
     matches!(rules.kind(&listed.given.series), NumberKind::Blocks { .. })
 }

@@ -1,5 +1,6 @@
-//! Responses to reports of close approaches. A warning says if a report was not read as written. If
-//! the response is estimated to be too long, the request is refused before anything is minted.
+//! Responses to reports of conjunctions. A response contains a warning for each report that was not
+//! read exactly as written. If the response is estimated to be too long, the request is refused
+//! before anything is minted.
 
 use std::collections::BTreeMap;
 
@@ -40,8 +41,9 @@ pub(super) fn check_len(len: usize) -> Result<(), Problem> {
 }
 
 /// Returns the estimated length of the JSON details of an accepted report. It counts three ids: up
-/// to two in the details, and one in the list of all ids. If the service stores conjunctions
-/// (`are_stored`), the details can also list [`NEAR_MAX`] other conjunctions that are near in time.
+/// to two in the details, and one in the list of all ids. If `are_stored`, the service stores
+/// conjunctions. The details can then also list [`NEAR_MAX`] other conjunctions that are near in
+/// time.
 pub(super) fn detail_len(format: &Format, encoding: usize, are_stored: bool) -> usize {
     let id_len = format.encodings[encoding].len_max();
     let near_max = if are_stored { NEAR_MAX } else { 0 };

@@ -1,5 +1,5 @@
-//! A request with conjunction reports (messages about close approaches): query, headers and body.
-//! The service limits long work, so a request with a long body, for example, needs a permit.
+//! A request with conjunction reports: query, headers and body. The service limits long work, so a
+//! request with a long body, for example, needs a permit.
 
 use std::time::Duration;
 
@@ -139,8 +139,8 @@ const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 /// The memory reserved for parsed reports, in percent of the body's length. Parsed reports may take
-/// more. With a higher value, however, the reservation for the longest body might exceed the memory
-/// that one peer may reserve.
+/// more memory. However, a higher value could make the reservation for the longest body exceed the
+/// limit of one peer.
 const PARSE_PERCENT: usize = 70;
 
 /// The estimated time per byte, in nanoseconds, to read, group and answer reports.

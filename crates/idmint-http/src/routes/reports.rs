@@ -37,7 +37,7 @@ use idmint_wire::ReportRequest;
 /// its own problem. A problem can be a hundred times as long as its report.
 const PARTIAL_MAX: u32 = 10_000;
 
-/// The query parameters of a report request that names the format in its query (`?format=…`).
+/// The query parameters of a report request that names the format in its query, as `?format=…`.
 pub(crate) const ALL_PARAMETERS: [&str; 8] = [
     "format", "count", "encoding", "type", "domain", "return", "noted", "partial",
 ];
@@ -155,7 +155,7 @@ pub(crate) fn example(minter: &GroupedMinter, format: &Format) -> String {
 /// the request.
 type Warnings = BTreeMap<usize, String>;
 
-/// The data needed to assign the reports of a request to conjunctions (close approaches).
+/// The data needed to assign the reports of a request to conjunctions.
 struct Grouping {
     service: Arc<Service>,
     served: Arc<ServedFormat>,
@@ -163,8 +163,8 @@ struct Grouping {
     order: ReportOrder,
     /// The handle that runs the work on another thread, or `None` if the work runs at once.
     aside: Option<PeerBulk>,
-    /// The maximum time between an analysis (a report with an `event_id`) and the conjunction that
-    /// its `event_id` names, at which the analysis still joins that conjunction.
+    /// The maximum time between an analysis and the conjunction that it joins. An analysis is a
+    /// report that names its conjunction in the member `event_id`.
     analysis_reach: Duration,
 }
 

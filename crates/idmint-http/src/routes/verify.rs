@@ -23,7 +23,7 @@ pub(crate) const ROUTE: &str = "/ledgers/{ledger}/verify";
 /// The accepted media types. In each of them, the body has one event per line.
 const READ: [MediaType; 3] = [MediaType::Ndjson, MediaType::Text, MediaType::OctetStream];
 
-/// The maximum number of bytes of events that are verified together, on another thread.
+/// The maximum number of bytes of events that another thread verifies in one step.
 const PART_LEN_MAX: usize = 64 * 1024;
 
 /// The maximum number of bytes of events that are verified at once, on the thread that serves the
