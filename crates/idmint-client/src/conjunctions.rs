@@ -1,5 +1,4 @@
-//! Requests that list the conjunctions (close approaches of two objects in space) of a service, and
-//! that copy them to another service.
+//! Requests that list the conjunctions of a service, and that copy them to another service.
 
 use super::error::ClientError;
 use super::http_client::Client;
@@ -31,11 +30,10 @@ impl Client {
         Ok(request.send().await?.json()?.body)
     }
 
-    /// Stores conjunctions that come from another service, under the ids that they have there.
+    /// Stores conjunctions of another service under the ids that they have there.
     ///
-    /// Each conjunction (a close approach of two objects in space) is sent as one report that
-    /// contains its id. The conjunction gets another id if the service has a conjunction of the
-    /// same objects within a second.
+    /// Each conjunction is sent as one report that contains its id. The conjunction gets another id
+    /// if the service has a conjunction of the same objects within a second.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.

@@ -15,7 +15,7 @@ use serde_json::error::Category;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The service refused the request or failed. A refusal had no effect, and a retry would be
-    /// refused too. After a failure (such as status 500), the request may have taken effect.
+    /// refused too. After a failure, such as status 500, the request may have taken effect.
     #[error("{0}")]
     Refused(ProblemDetails),
     /// The service cannot handle the request now, or reports that the outcome of the request is
@@ -148,8 +148,8 @@ impl ClientError {
             Some(token) => text.replace(token, "(token)"),
             None => text.to_owned(),
         };
-        // The body may contain the bearer token with JSON escapes (`\u0061` for `a`). Parse the
-        // body and serialize it again, so that the token has the form that is replaced below.
+        // The body may contain the bearer token with JSON escapes, such as `\u0061` for `a`. Parse
+        // the body and serialize it again, so that the token has the form that is replaced below.
         let problem = serde_json::from_slice::<Value>(body).ok();
         let body = problem.map_or_else(String::new, |problem| match token {
             Some(token) => {
@@ -177,8 +177,8 @@ impl ClientError {
     }
 }
 
-/// The problem document (RFC 9457) in the response to a refused request. Members that the response
-/// lacks are empty.
+/// The problem document in the response to a refused request, as defined by RFC 9457. Members that
+/// the response lacks are empty.
 #[derive(Debug)]
 pub struct ProblemDetails {
     status: StatusCode,

@@ -35,8 +35,8 @@ impl Client {
         }
     }
 
-    /// Creates the ledger (a chain of events) that begins with the event `genesis`. Creates at most
-    /// one ledger per idempotency key.
+    /// Creates the ledger that begins with the event `genesis`. Creates at most one ledger per
+    /// idempotency key.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.

@@ -58,7 +58,7 @@ impl Client {
     /// Resumes series that are on hold since the service was restored from a backup. `series` is
     /// the name of one series and the number that it issues next. `None` resumes all series that
     /// are on hold, each at its stored number. Repeating the request has no further effect, but
-    /// fails for a single series that has issued more numbers meanwhile.
+    /// fails for a single series that has issued more numbers in the meantime.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.

@@ -64,7 +64,8 @@ pub(super) struct Addresses {
 struct Address {
     url: String,
     client: Client,
-    /// The pause of all calls after an error that concerns them all, such as a broken connection.
+    /// The pause that all calls share. It follows an error that concerns all calls, such as a
+    /// broken connection.
     pause: Pause,
 }
 
@@ -118,8 +119,8 @@ impl Addresses {
         parse: impl Fn(T) -> Option<U>,
     ) -> Result<U, IdsError> {
         let deadline = Instant::now() + self.timeout;
-        // If a service is too busy for a bulk request (more than 1024 ids), the call fails, so that
-        // the caller can request fewer ids.
+        // If a service is too busy for a bulk request, which asks for more than 1024 ids, the call
+        // fails. The caller can then request fewer ids.
         let is_busy = |error: &IdsError| count > BULK && error.status() == Some(503);
         let mut outcome_unknown = false;
         let mut untrusted = None;
@@ -156,7 +157,8 @@ impl Addresses {
                         let retry_after = cause.retry_after().unwrap_or_default();
                         let error = IdsError::unanswered(&address.url, cause);
                         outcome_unknown |= error.outcome_is_unknown();
-                        // Another address may have a certificate that is trusted.
+                        // Do not end the call after an untrusted certificate, because another
+                        // address may have a trusted one.
                         let ends_call = !error.is_bad_response() && !error.is_untrusted();
                         if ends_call && !error.is_transient() {
                             address.pause.answers();
@@ -176,9 +178,9 @@ impl Addresses {
                 if error.is_untrusted() {
                     untrusted = Some(error.clone());
                 }
-                // Prefer an error that may pass to one that lasts. Prefer an error response about
-                // this request to an error without a slug (the name of the problem). An error
-                // without a slug comes from a proxy, or from an address that is down.
+                // Prefer an error that may pass to one that lasts. Prefer an error with a slug,
+                // which is the name of a problem, to an error without one. An error without a slug
+                // comes from a proxy, or from an address that is down.
                 let is_better = |known: &IdsError| {
                     is_busy(&error) || (!known.has_slug() && error.is_of_request())
                 };
@@ -206,8 +208,9 @@ impl Addresses {
         }
     }
 
-    /// Returns the timeout of one attempt: with 4 addresses, a fifth of the call's time limit, so
-    /// that a fifth is left after all were tried. Shorter near `deadline`, but at least 50 ms.
+    /// Returns the timeout of one attempt. With 4 addresses, it is a fifth of the call's time
+    /// limit, so that a fifth is left after all addresses were tried. The timeout is shorter near
+    /// `deadline`, but at least 50 ms.
     fn share_until(&self, deadline: Instant) -> Duration {
         let addresses = u32::try_from(self.addresses.len()).unwrap_or(u32::MAX);
         let left = deadline.saturating_duration_since(Instant::now());

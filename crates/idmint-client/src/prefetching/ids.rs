@@ -217,9 +217,9 @@ impl Ids {
         Instant::now() + self.options.timeout
     }
 
-    /// Returns the next id of the stock. Blocks while the stock is empty, until `deadline` or within
-    /// the timeout. `id_of` takes an id from a piece (the ids of one response or of a part of it),
-    /// or returns `None` if the piece is used up.
+    /// Returns the next id of the stock. Blocks while the stock is empty, until `deadline` if it is
+    /// given, or otherwise for the timeout of a call. `id_of` takes an id from a [`Piece`], or
+    /// returns `None` if the piece is used up.
     #[inline]
     fn take<T>(
         &self,
@@ -327,7 +327,8 @@ impl Ids {
             std::mem::forget(owner);
             return Ok(mine);
         }
-        // Another thread of this process was faster. Use its stocks and connections.
+        // Another thread of this process has created the owner first. Use the stocks and
+        // connections of that owner.
         Ok(Guard::into_inner(found))
     }
 

@@ -81,8 +81,8 @@ impl Piece {
         Piece::new(PieceIds::Texts(Vec::new()), Instant::now(), process, false)
     }
 
-    /// Takes the next id of this piece (all or some ids of one response), and returns its position
-    /// in the piece. Returns `None` if all ids of the piece are taken or too old.
+    /// Takes the next id of this piece, and returns the position of the id in the piece. Returns
+    /// `None` if all ids of the piece are taken or too old.
     #[inline]
     pub(super) fn place(&self) -> Option<u64> {
         let place = self.taken.fetch_add(1, Ordering::Relaxed);

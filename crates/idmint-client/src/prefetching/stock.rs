@@ -23,8 +23,8 @@ const USED_UP_EARLY: Duration = Duration::from_secs(1);
 /// Notifies a waiting caller that the stock was refilled, or why the refill failed.
 pub(super) type Filled = oneshot::Receiver<Result<(), IdsError>>;
 
-/// Prefetched ids of one kind (numbers or texts). The stock is refilled before it is empty, by one
-/// request at a time.
+/// Prefetched ids of one kind, which is numbers or texts. The stock is refilled before it is empty,
+/// by one request at a time.
 pub(super) struct Stock {
     kind: Kind,
     process: u32,
@@ -73,9 +73,9 @@ impl Stock {
         }
     }
 
-    /// Replaces the piece `used`, whose ids are used up or too old, with the next piece (the ids of
-    /// one response, or a part of them). If no piece is left, returns a receiver that resolves
-    /// after the refill. If a refill has just failed, returns its error instead.
+    /// Replaces the piece `used`, whose ids are used up or too old, with the next piece. If no
+    /// piece is left, returns a receiver that resolves after the refill. If a refill has just
+    /// failed, returns its error instead.
     pub(super) fn advance(
         self: &Arc<Self>,
         current: &ArcSwap<Piece>,
