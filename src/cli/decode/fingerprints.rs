@@ -99,7 +99,10 @@ impl Fingerprints {
 
 fn in_temporary_folder(error: io::Error) -> Failure {
     let folder = std::env::temp_dir();
-    let name = format!("temporary file in {} (TMPDIR selects the folder)", folder.display());
+    let name = format!(
+        "temporary file in {} (TMPDIR selects the folder)",
+        folder.display()
+    );
     Failure::io(name, error)
 }
 

@@ -291,13 +291,13 @@ impl ReservedEngine for ReservedFolder {
             }
         };
         FormatsTable::new(&database).agree(slots, formats)?;
-        if let Some(floor) = horizon.stated_floor() {
-            if hold_numbers(&database, floor).map_err(StoreError::from)? {
-                warn!(
-                    "series give no numbers until they are resumed, because acknowledged numbers may be missing after a \
-                     start with --floor: resume each series with `idmint numbers resume SERIES --from N`"
-                );
-            }
+        if let Some(floor) = horizon.stated_floor()
+            && hold_numbers(&database, floor).map_err(StoreError::from)?
+        {
+            warn!(
+                "series give no numbers until they are resumed, because acknowledged numbers may be missing after a \
+                 start with --floor: resume each series with `idmint numbers resume SERIES --from N`"
+            );
         }
         if !horizon.has_records() {
             horizon.note_records().map_err(StoreError::from)?;
