@@ -173,10 +173,10 @@ impl HighWater {
         self.0.as_ref().map(|known| known.at.0)
     }
 
-    /// Records from the fleet's agreement the ids of the fleet's adoptions, and the instant `least`
-    /// up to which single nodes had minted ids before the fleet took them over. If the last fence found that records are missing
-    /// ([`SharedRecords::Missing`]), keeps a later instant and other ids that are already known. The next fence then also
-    /// finds that the store has lost an adoption.
+    /// Records two values from the fleet's agreement: the ids of its adoptions, and `least`, the
+    /// time up to which adopted single nodes may have minted ids. If the last fence found that
+    /// records are missing ([`SharedRecords::Missing`]), later times and other ids that are already
+    /// known stay, so that the next fence also finds that the store has lost an adoption.
     pub(crate) fn adopted(
         &mut self,
         least: Option<StoredInstant>,
