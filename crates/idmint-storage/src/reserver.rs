@@ -15,8 +15,8 @@ pub trait Reserver: Debug + Send + Sync {
     /// Requests more time, and returns before that time is reserved.
     fn refill(&self);
 
-    /// Requests that all time up to `needed` is reserved, so that ids may be minted in it. Waits
-    /// until that time is reserved, or until the reservation has failed.
+    /// Requests all time up to `needed`. Waits until ids may be minted in that time, or until the
+    /// reservation has failed.
     ///
     /// Returns `true` if the caller should try to mint again, and `false` if the store failed.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool>;

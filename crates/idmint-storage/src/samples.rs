@@ -127,8 +127,8 @@ pub fn links(plans: &[AppendPlan]) -> Vec<Link> {
     plans.iter().flat_map(AppendPlan::links).collect()
 }
 
-/// Returns a plan to store an anchor of the objects 1 and 2 at `delta` microseconds since 1970. The
-/// older of two anchors near each other has the lower `rank`.
+/// Returns a plan to store an anchor of the objects 1 and 2 at `delta` microseconds since 1970. If
+/// two anchors are near each other, the older one has the lower `rank`.
 pub fn anchor(delta: i64, rank: u32) -> RecordPlan {
     anchor_of("conjunction", (1, 2), delta, rank)
 }

@@ -1,5 +1,5 @@
-//! The slots of a namespace that one coordinator hands out. A coordinator hands out either all
-//! slots of the namespace, or only those of one region.
+//! The slots that one coordinator hands out. They are either all slots of a namespace, or the slots
+//! of one region.
 
 use std::fmt;
 use std::num::NonZeroU32;

@@ -94,8 +94,8 @@ impl FirstStart {
     /// Durably writes the first horizon to the store.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the horizon could not be written. The horizon may be on disk
-    /// nevertheless, so the process must end instead of trying again.
+    /// Returns [`StoreError`] if the write failed. The horizon may still have reached the disk, so
+    /// the process must end instead of trying again.
     pub fn reserve(
         self,
         plan: HorizonPlan,

@@ -65,8 +65,8 @@ impl AdoptedFolder {
             });
         }
         let note = AdoptionNote::read(&data_dir.adoption_path()).map_err(OpenError::from)?;
-        // Accept any slot, even one that the fleet uses. It will mint no id with this node's worker
-        // numbers below the horizon, the time up to which the node may have minted.
+        // Accept any slot, even one that the fleet uses. With this node's worker numbers, the fleet
+        // mints no id below this node's horizon.
         let slot = kept_slot(&path).unwrap_or_default();
         let (horizon, _) = HorizonFile::open(&path, slot)?;
         if horizon.has_records() && !files.has_database() {

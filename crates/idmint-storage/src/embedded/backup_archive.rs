@@ -1,4 +1,4 @@
-//! The archive of a backup: a tar file (ustar) with the database and its SHA-256.
+//! The archive of a backup: a tar file in the ustar format, with the database and its SHA-256.
 //!
 //! ```text
 //! idmint.redb   the copy of the database

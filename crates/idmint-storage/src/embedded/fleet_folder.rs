@@ -83,9 +83,9 @@ fn lock(path: &Path) -> Result<Option<Arc<FolderLock>>, StoreError> {
     }
 }
 
-/// Checks whether a single node has minted in the folder. Fails if it has and no fleet has adopted
-/// that node, if a lookup fails, or if the adoption note is unreadable, of another namespace, or of
-/// an unfinished adoption.
+/// Checks that a fleet node may use the folder. Fails if a single node has minted there and no
+/// fleet has adopted that node, or if a lookup fails. Also fails if the adoption note is
+/// unreadable, of another namespace, or of an unfinished adoption.
 fn check_single_node(path: &Path, namespace: &str) -> Result<(), StoreError> {
     let disagrees = |text: String| StoreError::new(FailureKind::Disagrees, text);
     let (dir, horizon) = (path.display(), path.join("horizon"));

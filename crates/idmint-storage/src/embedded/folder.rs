@@ -1,4 +1,4 @@
-//! Manages the complete state of one node in its folder, from the lock to the records.
+//! The data folder of one node, with its lock, horizon file, database and records.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +41,8 @@ pub(crate) struct EmptyFolder {
 /// formats yet.
 pub(crate) struct ReservedFolder {
     // The fields are dropped in this order, so the lock is released last.
-    /// `None` if no database exists yet, for example because the first start ended early.
+    /// The open database. `None` if no database exists yet, for example because the first start
+    /// ended early.
     database: Option<Database>,
     horizon: HorizonFile,
     data_dir: DataDir,
@@ -110,8 +111,8 @@ pub(crate) enum OpenError {
     /// The adoption note cannot be read.
     #[error(transparent)]
     Note(#[from] NoteUnreadable),
-    /// This start does not fit a restore of the folder. For example, a backup was restored to the
-    /// folder, but the start was given no floor.
+    /// The start does not take a restore of the folder into account. For example, a backup was
+    /// restored to the folder, but no floor was stated for the start.
     #[error(transparent)]
     NotRestored(#[from] RestoreError),
     /// The database cannot be used.

@@ -242,8 +242,9 @@ impl RestoreNote {
     /// horizon and removes the note.
     ///
     /// # Errors
-    /// Returns [`RestoreError`] if the folder was restored and the floor is missing or too low, if
-    /// the restore has not ended, or if a floor of a restore is stated and the folder is empty.
+    /// Returns [`RestoreError`] if the folder was restored and the floor is missing or too low, or
+    /// if the restore has not ended. Also returns an error if a floor of a restore is stated and
+    /// the folder is empty.
     pub(super) fn floor_of_a_start(
         &self,
         files: FoundFiles,

@@ -50,8 +50,8 @@ pub trait ConjunctionStore {
     /// by its anchor. The counts for an anchor that is not stored are dropped.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the store cannot be written. Some counts may have been stored
-    /// nevertheless.
+    /// Returns [`StoreError`] if the store cannot be written. Some of the counts may already be
+    /// stored.
     fn add_reports(&self, report_counts: &[(AnchorKey, ReportCount)]) -> Result<(), StoreError>;
 
     /// Attaches external ids to stored anchors. An external id is an id that another originator
@@ -61,8 +61,8 @@ pub trait ConjunctionStore {
     /// [`ExternalId::COUNT_MAX`] external ids.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the store cannot be written. Some ids may have been stored
-    /// nevertheless.
+    /// Returns [`StoreError`] if the store cannot be written. Some of the ids may already be
+    /// stored.
     fn add_externals(&self, externals: &[(AnchorKey, ExternalId)]) -> Result<(), StoreError>;
 
     /// Returns the external ids of each conjunction, in the order in which they were attached.
@@ -72,8 +72,8 @@ pub trait ConjunctionStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError>;
 
-    /// Returns at most `count_max` anchors of a format that have the id `external` from another
-    /// organization, from the latest to the earliest.
+    /// Returns at most `count_max` anchors of a format with the external id `external`, from the
+    /// latest to the earliest. Another organization gave this id to the conjunction.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -99,7 +99,7 @@ pub trait ConjunctionStore {
     /// conjunction whose report count has changed since the count was read.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the store cannot be written. Some anchors may have been removed
-    /// nevertheless.
+    /// Returns [`StoreError`] if the store cannot be written. Some of the anchors may already be
+    /// removed.
     fn forget_anchors(&self, old: &[CountedAnchor]) -> Result<(), StoreError>;
 }

@@ -7,8 +7,8 @@ use idmint_records::ledger::{EventId, EventTime, KeyHash};
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
 
-/// The limit for trusting a future day, in days. If only one day with stored request keys is after
-/// today, and it is more than this many days ahead, it is ignored. A wrong clock has probably
+/// The maximum number of days by which a day with stored request keys may be ahead of today, if no
+/// other such day is ahead. A day further ahead is ignored, because a wrong clock has probably
 /// recorded it.
 const LONE_DAY_MAX: u32 = 31;
 

@@ -1,5 +1,5 @@
 //! The stored records, and the operations on them that every storage engine supports. The records
-//! are events of ledgers, first reports (anchors) of conjunctions, and numbers of series.
+//! are events of ledgers, anchors of conjunctions, and numbers of series.
 
 mod conjunction_store;
 mod done_request;

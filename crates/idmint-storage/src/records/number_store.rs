@@ -22,7 +22,8 @@ const NAMED_MAX: usize = 5;
 /// A store of the numbers of all series. Numbers and the idempotency keys of their requests are
 /// never removed, except that the first number of a series can be corrected.
 pub trait NumberStore {
-    /// Returns the last number of a series, and how the series was closed, if it was.
+    /// Returns the last number of a series. For a closed series, also returns when and by whom it
+    /// was closed.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -98,9 +99,9 @@ pub trait NumberStore {
         numbers: RangeInclusive<u64>,
     ) -> Result<Vec<VoidedNumber>, StoreError>;
 
-    /// Returns the changes of text form that apply to `numbers` of a series, in ascending order.
-    /// The first change may be at a number below `numbers`, if its form still applies at the start
-    /// of `numbers`.
+    /// Returns the changes of text form that apply to `numbers` of a series, in ascending order. A
+    /// text form defines how numbers are written, such as `INV-0042`. The first change may be at a
+    /// number below `numbers`, if its form still applies at the start of `numbers`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -133,7 +134,7 @@ pub trait NumberStore {
     /// then issue numbers again. A hold stops series from issuing numbers after a restore.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the hold has possibly not ended. The call may be repeated.
+    /// Returns [`StoreError`] if the hold may still be in force. The call may be repeated.
     fn end_hold(&self, series: Option<&SeriesName>) -> Result<(), StoreError>;
 
     /// Returns the kinds of series at the last start, `gapless` or `blocks`. Returns `None` if no
@@ -147,7 +148,7 @@ pub trait NumberStore {
     /// this method returns.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the kinds are possibly not stored.
+    /// Returns [`StoreError`] if the kinds may be missing in the store.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError>;
 
     /// Returns the number templates that were configured at each start. A template defines how a
@@ -162,7 +163,7 @@ pub trait NumberStore {
     /// is durable when this method returns.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the templates are possibly not stored.
+    /// Returns [`StoreError`] if the templates may be missing in the store.
     fn keep_templates(
         &self,
         before: &TemplateHistory,
@@ -333,8 +334,8 @@ pub trait NumberStore {
     /// template.
     ///
     /// If several nodes share the store, another node may still use a template of the last start.
-    /// Such a template counts as having written all numbers within its bounds, if any series that
-    /// matches its pattern has numbers.
+    /// If a series that matches the pattern of such a template has numbers, the result is all
+    /// numbers within the template's bounds.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

@@ -39,10 +39,11 @@ pub trait RecordStore:
     /// method returns. The plans must [fit](Self::fitting) into one write.
     ///
     /// The transaction that writes the plans also checks that the decisions in them still hold.
-    /// This check covers the last event of each ledger, the last number and the closing of each
-    /// series, the anchors near a new anchor, and the void numbers. If several processes write to
-    /// the store, the transaction also checks the request keys. [`request`](RequestStore::request)
-    /// and [`given_to`](NumberStore::given_to) must still return the same results as before.
+    /// This check covers the last event of each ledger, the anchors near a new anchor, and the void
+    /// numbers. It also covers the last number of each series, and whether the series is closed. If
+    /// several processes write to the store, the transaction also checks the request keys.
+    /// [`request`](RequestStore::request) and [`given_to`](NumberStore::given_to) must still return
+    /// the same results as before.
     ///
     /// # Errors
     /// Returns [`WriteError`] if the plans were not written, or if it is unknown whether they were.

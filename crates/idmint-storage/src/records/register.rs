@@ -28,8 +28,8 @@ pub struct AnchorKey {
     pub tca: Tca,
 }
 
-/// The key and the report count of an anchor. The daily removal of old conjunctions decides from
-/// them whether the conjunction is old.
+/// The key and the report count of an anchor. From these, the daily sweep decides whether the
+/// conjunction is old and is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedAnchor {
     /// The key of the anchor.

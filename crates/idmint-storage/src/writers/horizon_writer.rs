@@ -105,8 +105,8 @@ impl Reserver for HorizonWriterHandle {
         self.wanted.ask(UnixNanos::default());
     }
 
-    /// Dropping the returned future only ends the wait of the caller. The horizon is raised
-    /// nevertheless.
+    /// Dropping the returned future only ends the caller's wait. The thread still raises the
+    /// horizon.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool> {
         self.wanted.ask(needed);
         let mut state = self.state.clone();

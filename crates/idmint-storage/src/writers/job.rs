@@ -10,8 +10,9 @@ use crate::records::RecordPlan;
 use idmint_core::minting::Durable;
 use idmint_records::ledger::{KeyHash, SeriesName};
 
-/// A request to the writer thread. The thread takes a batch of requests (a round), decides for each
-/// in turn which records to write, and then writes the records of the round together.
+/// A request to the writer thread. The thread takes a batch of requests, which is called a round.
+/// It decides for each request in turn which records to write, and then writes the records of the
+/// round together.
 pub(super) trait Request: Debug + Send + 'static {
     /// The type of the result that the caller receives if the request is not refused.
     type Outcome: Debug + Send;
@@ -174,7 +175,7 @@ impl Reply {
     }
 
     /// Returns the job without sending its outcome, so that the writer thread can decide on its
-    /// request again. This is necessary if the job's records were possibly not written.
+    /// request again. This is necessary if the job's records may be missing in the store.
     pub(super) fn into_job(self) -> AnyJob {
         self.job
     }

@@ -57,7 +57,7 @@ pub(super) struct RecordWriter {
     /// write.
     reopen_at: UnixNanos,
     /// The days on which request keys had been recorded before the first append of this process. If
-    /// the clock shows an earlier day than the last of them, it is probably behind.
+    /// the clock shows an earlier day than the last of these days, the clock is probably behind.
     earlier_days: OnceCell<Vec<WrittenDay>>,
     /// The sweep that removes old request keys.
     request_sweep: RequestSweep,

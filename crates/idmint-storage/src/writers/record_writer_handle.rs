@@ -209,7 +209,7 @@ impl RecordWriterHandle {
     /// fails once the series has issued more numbers.
     ///
     /// # Errors
-    /// Returns [`RecordError`] if the series was possibly not resumed. The error is
+    /// Returns [`RecordError`] if the series may still be on hold. The error is
     /// [`RecordError::Unknown`] if the skipped numbers may already be stored.
     pub async fn resume(
         &self,
@@ -265,9 +265,9 @@ impl RecordWriterHandle {
     /// as old before it sees the report.
     ///
     /// # Errors
-    /// Returns [`RecordError`] if the reports were not grouped, if the outcome is unknown, or if
-    /// there are too many reports to count and their counts cannot be written. The call may be
-    /// repeated.
+    /// Returns [`RecordError`] if the reports were not grouped, or if the outcome is unknown. Also
+    /// returns an error if memory holds too many report counts and they cannot be written to the
+    /// store. The call may be repeated.
     pub async fn group(&self, request: GroupRequest) -> Result<Vec<Grouped>, RecordError> {
         let request = Arc::new(request);
         let grouped = match self.join(&request).await? {
@@ -363,7 +363,7 @@ impl RecordWriterHandle {
     /// returns.
     ///
     /// # Errors
-    /// Returns [`RecordError`] if the ids are possibly not stored. The call may be repeated.
+    /// Returns [`RecordError`] if some ids may be missing in the store. The call may be repeated.
     pub async fn add_externals(
         &self,
         externals: Vec<(AnchorKey, ExternalId)>,

@@ -49,8 +49,8 @@ type Externals = Vec<(AnchorKey, ExternalId)>;
 pub(super) struct Decided {
     pub(super) plans: Vec<RecordPlan>,
     pub(super) replies: Vec<Reply>,
-    /// The error of the store, if it failed during a write while the requests were decided. The
-    /// process then has to end.
+    /// The error of the store, if an immediate write failed while the requests were decided. The
+    /// process must end because of this error.
     pub(super) failed: Option<StoreError>,
 }
 
@@ -63,7 +63,8 @@ pub(super) struct RoundTimes<'a> {
     /// The time to record in changes of number series, or `Err` if the clock is certainly wrong.
     pub(super) number: Result<EventTime, Refusal>,
     /// The days on which request keys had been recorded before this process's first append, which
-    /// reads them. If the clock shows an earlier day than the last, it is probably behind.
+    /// reads them. If the clock shows an earlier day than the last of these days, the clock is
+    /// probably behind.
     pub(super) earlier_days: &'a OnceCell<Vec<WrittenDay>>,
 }
 
@@ -156,8 +157,8 @@ fn known_numbers(
 /// The decisions made so far on the requests of one round, which are written together.
 pub(super) struct Round<'a> {
     records: &'a dyn RecordStore,
-    /// The earlier requests with the same idempotency keys as the current requests. `None` if
-    /// reading all of them at once failed. Each request then looks up its own key.
+    /// The earlier requests with the same idempotency keys as the current requests. `None` if the
+    /// combined look-up failed. Each request then looks up its own key.
     known: Option<HashMap<KeyHash, DoneRequest>>,
     times: RoundTimes<'a>,
     plans: Vec<RecordPlan>,
@@ -169,7 +170,7 @@ pub(super) struct Round<'a> {
     /// The anchors of new conjunctions that are planned in this round.
     anchors: NewAnchors,
     /// The numbers that were issued earlier to the idempotency keys of the current requests. `None`
-    /// if reading all of them at once failed. Each request then looks up its own key.
+    /// if the combined look-up failed. Each request then looks up its own key.
     known_given: Option<HashMap<KeyHash, GivenNumbers>>,
     /// The numbers to issue, with their text form, by idempotency key.
     given: HashMap<KeyHash, (GivenNumbers, Option<NumberForm>)>,
@@ -378,7 +379,8 @@ impl Request for Arc<ReportTallies> {
     }
 }
 
-/// A request to let one series, or all series if it is `None`, issue numbers again after a restore.
+/// A request to end the hold on one series, or on all series if the value is `None`. A hold stops
+/// series from issuing numbers after a restore.
 #[derive(Debug)]
 pub(super) struct HoldEnd(pub(super) Option<SeriesName>);
 
@@ -450,8 +452,8 @@ impl Request for NumberRequest {
 }
 
 impl Round<'_> {
-    /// Returns the last number of a series, and how the series was closed, if it was. Changes that
-    /// are planned but not written yet count as written.
+    /// Returns the last number of a series. For a closed series, also returns when and by whom it
+    /// was closed. Changes that are planned but not written yet count as written.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, RecordError> {
         let planned = (self.series.get(series), self.closed.get(series));
         if let (Some(head), None) = planned {

@@ -17,8 +17,8 @@ const MAGIC: [u8; 8] = *b"idmintdb";
 /// did not exist yet.
 const MAGIC_OF_ENGINE: [u8; 4] = *b"redb";
 const VERSION: u32 = 1;
-/// The length in bytes of the fields in the first block of the file: the magic, the version and the
-/// log length. A CRC-32C over these bytes follows.
+/// The total length, in bytes, of the fields in the first block of the file. The fields are the
+/// magic, the version and the log length. A CRC-32C over these bytes follows.
 const HEAD_LEN: usize = 16;
 
 pub(super) const HEAD_BLOCK: u64 = 0;

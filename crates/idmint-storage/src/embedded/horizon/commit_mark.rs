@@ -15,7 +15,7 @@
 //!
 //! The mark is written after a commit is synced and before the commit is acknowledged, so it is
 //! never ahead of the records. The mark is not synced when it is written, but with the next raise
-//! of the horizon. After a power loss, it is therefore at most a few seconds old.
+//! of the horizon. After a power loss, the mark may therefore be a few seconds old.
 
 use std::io;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! A simulated disk for tests that loses power, tears writes and fails on demand.
 //!
-//! The seed determines everything that the disk does, so a failing run can be repeated from one
-//! number. Like a real machine, the disk has three separate parts: the content of the platter, the
-//! page cache that serves reads, and the writes that have not reached the platter yet.
+//! The seed determines everything that the disk does, so a failing run can be repeated with the
+//! same seed. Like a real machine, the disk has three separate parts: the content of the platter,
+//! the page cache that serves reads, and the writes that have not reached the platter yet.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -385,8 +385,8 @@ impl BlockFile for SimulatedDisk {
             let kept_from = state.random.random_range(0..=BLOCK_LEN);
             written[kept_from..].copy_from_slice(&old[kept_from..]);
         }
-        // A failed write may have changed no byte of the block in the simulated page cache. Then no
-        // change has to be synced.
+        // If a failed write has changed no byte of the block in the page cache, no change has to be
+        // synced.
         if state.cache.block(index) != Some(written) || fault.is_none() {
             state.cache.set_block(index, written);
             state.waiting.push(Change::Block(index, Box::new(written)));

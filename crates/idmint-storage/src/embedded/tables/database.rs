@@ -75,8 +75,8 @@ pub(crate) enum DatabaseError {
     /// find later writes.
     #[error(transparent)]
     Displaced(#[from] Displaced),
-    /// The disk refused an operation on the database. If a write was interrupted, either all of it
-    /// is stored or none of it.
+    /// The disk refused an operation on the database. An interrupted write is stored either
+    /// completely or not at all.
     #[error("cannot read or write the database {}; check the disk, start again", .path.display())]
     NotUsable {
         /// The path of the database file.
@@ -109,8 +109,8 @@ impl From<DatabaseError> for StoreError {
 
 /// An open database, in a file or in memory.
 pub(crate) struct Database {
-    /// The open engine, or `None` while the database is being dropped, and after an attempt to
-    /// reopen it has failed.
+    /// The open engine. `None` while the database is being dropped, and after a failed attempt to
+    /// reopen the engine.
     engine: RwLock<Option<Engine>>,
     /// Keeps the engine open during a copy of the database. Copying takes the write lock, and
     /// closing the engine the read lock. Lock `copying` before `engine` if a thread needs both.
@@ -316,9 +316,9 @@ impl Database {
     /// Returns a guard that prevents copies of the database, so that the engine can be closed.
     ///
     /// # Errors
-    /// Returns [`DatabaseError::NotUsable`] during a copy. A thread that waited for a copy would
-    /// hold up all reads, because the lock of the engine admits no reader while a thread waits to
-    /// close the engine.
+    /// Returns [`DatabaseError::NotUsable`] during a copy. This method does not wait for the copy.
+    /// A thread that waits to close the engine blocks all readers, because the lock of the engine
+    /// then admits none.
     fn keep_copies_out(&self) -> Result<RwLockReadGuard<'_, ()>, DatabaseError> {
         match self.copying.try_read() {
             Ok(guard) => Ok(guard),

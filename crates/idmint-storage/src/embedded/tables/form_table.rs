@@ -64,8 +64,9 @@ impl RecordTables {
     }
 }
 
-/// Returns the changes of text form to store together with the plans to issue numbers. A plan
-/// changes the form if its numbers are written differently than the number before them.
+/// Returns the changes of text form that must be stored together with plans to issue numbers. A
+/// plan changes the form if its numbers are written differently than the preceding number of the
+/// series.
 pub(super) fn changes_of(
     transaction: &WriteTransaction,
     plans: &[RecordPlan],
@@ -104,8 +105,8 @@ pub(super) fn remove(
     Ok(())
 }
 
-/// Returns the last change of text form at or below a number: the form, and the first number that
-/// has it. Returns `None` if no such change is stored.
+/// Returns the last change of text form at or below a number. A change consists of the form and the
+/// first number that has it. Returns `None` if no such change is stored.
 fn latest_at(
     forms: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,

@@ -212,8 +212,8 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Checks that every stored row is intact, including its key. Otherwise, a format whose key
-    /// (name) is damaged would look new, and any definition of the format would be accepted.
+    /// Checks that every stored row is intact, including its key. Otherwise, a format with a
+    /// damaged key would look new, and any definition of the format would be accepted.
     fn check_all(&self) -> Result<Result<(), DatabaseError>, redb::Error> {
         for row in self.table.iter()? {
             let (row, kept) = row?;

@@ -29,7 +29,7 @@ const ENDED_FOR_ALL: &str = "*";
 /// has ended. Returns `true` if the hold may still stop some series.
 ///
 /// # Errors
-/// Returns [`DatabaseError`] if the hold is possibly not durable.
+/// Returns [`DatabaseError`] if it is unknown whether the hold is durable.
 pub(crate) fn hold_numbers(database: &Database, floor: UnixNanos) -> Result<bool, DatabaseError> {
     database.attempt(|engine| {
         let transaction = engine.begin_write()?;

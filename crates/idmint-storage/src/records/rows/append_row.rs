@@ -172,9 +172,9 @@ pub(crate) fn is_whole(name: AppendName, bytes: &[u8]) -> bool {
         .is_some_and(|(content, crc)| crc_of(name, content) == u32::from_be_bytes(*crc))
 }
 
-/// Splits the row with the key `name` into its fixed fields and its entries (events). The fixed
-/// fields are returned as an append without entries. Returns `None` if the row is damaged or of a
-/// later version. [`is_whole`] tells these two cases apart.
+/// Splits the row with the key `name` into its fixed fields and its entries, which are events. The
+/// fixed fields are returned as an append without entries. Returns `None` if the row is damaged or
+/// of a later version. [`is_whole`] tells these two cases apart.
 fn split(name: AppendName, bytes: &[u8]) -> Option<(Extent, StoredAppend, &[[u8; ENTRY_LEN]])> {
     let (content, _) = bytes
         .split_last_chunk::<CRC_LEN>()

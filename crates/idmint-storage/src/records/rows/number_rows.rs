@@ -1,10 +1,9 @@
 //! The byte formats of numbers.
 //!
-//! A row of issued numbers is named by the series and the last of these numbers. A row of a void
-//! number is named by the series and the number, and a row of a request key by the series and the
-//! hash of the key. A change of form is named by the series and the first number in this form, and
-//! a closed series by its name and its last number, or 0 if it has none. All integers are
-//! big-endian. Every text is preceded by its length in 2 bytes:
+//! The name of each row begins with the name of the series. The second part depends on the kind of
+//! row. It is the last issued number, the void number, the hash of the request key, or the first
+//! number in a new text form. In the row of a closed series, it is the last number, or 0 if there
+//! is none. All integers are big-endian. Every text is preceded by its length in 2 bytes:
 //!
 //! ```text
 //! given   version 1; first number, 8 bytes; microseconds since 1970, 8; hash of the key, 16;
@@ -102,7 +101,8 @@ pub fn void_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<VoidedNumber>
     })
 }
 
-/// Returns the name of the row for this change of text form.
+/// Returns the name of the row for this change of text form. The text form of a number is how it is
+/// written, such as `INV-0042`.
 pub fn name_of_form(change: &FormChange) -> NumberName<'_> {
     (change.series.as_str(), change.from)
 }

@@ -38,8 +38,9 @@ const VOID: u8 = b'v';
 const FORM: u8 = b'f';
 const CLOSE: u8 = b'c';
 
-/// Encodes the rows that these plans write, in the byte format of the log. `forms` are changes of
-/// how numbers are written as text, which are stored with the plans.
+/// Encodes the rows that these plans write, in the byte format of the log. `forms` are the changes
+/// of text form to store with the plans. A text form is how numbers are written, such as
+/// `INV-0042`.
 pub(in crate::embedded::tables) fn bytes_of(plans: &[RecordPlan], forms: &[FormChange]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for plan in plans {

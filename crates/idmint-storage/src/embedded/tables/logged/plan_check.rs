@@ -137,8 +137,9 @@ impl<'a> PlanCheck<'a> {
         Ok(head == plan.before)
     }
 
-    /// Returns `true` if no anchor of these objects lies in the time ranges to keep free, and the
-    /// new rank is one above the highest rank nearby, or 0 if no anchor is near.
+    /// Returns `true` if the plan may store its anchor. No anchor of these objects may lie in the
+    /// time ranges to keep free. The new rank must be one above the highest rank nearby, or 0 if no
+    /// anchor is near.
     fn anchor(&mut self, plan: &AnchorPlan) -> Result<bool, redb::Error> {
         let anchor = plan.anchor;
         for times in &plan.free {
