@@ -187,8 +187,8 @@ impl<H: Handler> Door<H> {
                     dispatch: terms.dispatch,
                     context,
                 };
-                // Each kind of connection has its own future type, so that a plain connection does
-                // not bear the cost of TLS or of an observer of its requests.
+                // Each kind of connection has its own future type. So a plain connection does not
+                // bear the cost of TLS or of an observer.
                 match &terms.security {
                     Security::Tls(tls, observer) => {
                         let serving = connection.run_tls(Arc::clone(tls), Arc::clone(observer));

@@ -36,8 +36,8 @@ use idmint_service::Shed;
 /// Closing the connection at once might cut off a request in transit.
 const LAST_REQUEST_WAIT: Duration = Duration::from_secs(1);
 
-/// The maximum time for an orderly close of an idle connection. In this time the remaining bytes
-/// are sent, and the caller closes its side.
+/// The maximum time for an orderly close of an idle connection. During this time the service sends
+/// the remaining bytes and waits for the caller to close its side.
 const GOODBYE_MAX: Duration = LINGER_MAX.saturating_mul(2);
 
 /// The time after which an idle HTTP/1 connection releases its buffers. A connection with a request

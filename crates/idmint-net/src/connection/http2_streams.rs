@@ -22,8 +22,8 @@ tokio::task_local! {
 /// The executor that spawns hyper's tasks for HTTP/2 streams. Dropping a task resets its stream.
 #[derive(Debug, Clone)]
 pub(super) struct StreamExecutor {
-    /// The maximum time that a stream may go without progress while it has data to send. A stream
-    /// that exceeds it is reset.
+    /// The maximum time that a stream may go without progress while it has data to send. After this
+    /// time, the stream is reset.
     pub(super) idle_timeout: Duration,
     /// The peer's share of the processor time. The tasks of the streams run within this share.
     pub(super) turns: PeerShare,
@@ -77,8 +77,8 @@ impl StreamProgress {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Completes once the response has stalled: it has begun, but the library h2 has taken no
-    /// further chunk of it for the idle timeout.
+    /// Completes once the response has stalled. A response is stalled if it has begun, and the
+    /// library h2 has taken no further chunk during the idle timeout.
     async fn stalled(self) {
         let (mut seen, mut looks) = (0, 0);
         while looks < LOOKS {

@@ -96,7 +96,7 @@ pin_project! {
     pub(super) struct ObservedResponse<H: Handler> {
         #[pin]
         response: H::Responding,
-        // `None` once the observer has seen the response.
+        // The observer of the response, or `None` once it was called.
         observer: Option<ResponseObserver<H::Body>>,
     }
 }

@@ -85,8 +85,8 @@ impl<B: ResponseBody> SentAnswer<B> {
         progress: StreamProgress,
         reservation: MemoryReservation,
     ) -> Self {
-        // Count the head as the first chunk, because a stream counts as stalled only after a chunk.
-        // Otherwise a caller that does not even take the head would not be noticed.
+        // Count the head as the first chunk, because a stream can stall only after its first chunk.
+        // Otherwise, a caller that does not even read the head would go unnoticed.
         progress.record();
         let stream = Stream {
             progress,

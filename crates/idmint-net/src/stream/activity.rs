@@ -65,8 +65,9 @@ pub(crate) struct Activity {
     has_begun_head: AtomicBool,
     /// The number of progress steps so far. A step is, for example, a chunk of a body or 1 KiB of
     /// written bytes. The bytes of a request head are not progress, because they must not extend
-    /// the head's deadline. Written by: `record_progress`. Read by: `snapshot`. Tested by:
-    /// `a_connection_is_answering_until_the_last_request_is_done`.
+    /// the head's deadline.
+    /// Written by: `record_progress`. Read by: `snapshot`.
+    /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     progress: AtomicU64,
     /// `true` if responses must have `Connection: close`. Once true, it stays true.
     /// Written by: `close_after_next_answer`. Read by: `closes_after_next_answer`.
@@ -78,8 +79,9 @@ pub(crate) struct Activity {
     /// Tested by: `an_answer_that_leaves_a_body_unread_says_so_on_every_route`.
     has_unread_body: AtomicBool,
     /// The number of bytes of the next request head that were read. Bytes that arrived in one read
-    /// together with the end of the last head do not count. Written by: `record_bytes_read`,
-    /// `begin_request`. Read by: `head_len`. Tested by: `a_long_head_is_paid_for`.
+    /// together with the end of the last head do not count.
+    /// Written by: `record_bytes_read`, `begin_request`. Read by: `head_len`.
+    /// Tested by: `a_long_head_is_paid_for`.
     head_len: AtomicUsize,
     /// `true` if too little memory is free for the request head that is being read.
     /// Written by: `refuse_head`. Read by: `is_head_refused`.

@@ -1,7 +1,7 @@
 //! Limits the HTTP/2 frames that carry no request: all frames except HEADERS, CONTINUATION, and
 //! DATA frames with a body.
 //!
-//! A caller can send such frames at almost no cost, but for each one the server must send a
+//! A caller can send such frames at almost no cost. For each frame, however, the server must send a
 //! response, scan all streams, or at least poll the connection. hyper and h2 accept any number of
 //! them. This module therefore reads the frame headers before hyper does:
 //! ```text
@@ -17,8 +17,8 @@ use idmint_service::{Shed, ShedCounts};
 /// PING, that a caller may still send. A new connection starts with the maximum.
 const FULL: usize = 1_000;
 
-/// The number of further frames without a request that each request allows, such as window updates
-/// for the stream and for each frame of the response, and a cancellation.
+/// The number of frames without a request that each request adds to the allowance. Examples are
+/// window updates for the stream and for each frame of the response, and a cancellation.
 const FOR_A_REQUEST: usize = 16;
 
 /// The number of sent bytes that allow one more frame without a request, such as a window update.

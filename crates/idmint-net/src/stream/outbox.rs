@@ -26,8 +26,8 @@ const SHORT_LEN_MAX: usize = 8 * 1024;
 /// The maximum number of bytes that are buffered before they are sent.
 const BUFFERED_LEN_MAX: usize = 64 * 1024;
 /// The additional memory, in bytes, that a connection needs while its caller does not read the
-/// responses. It holds the bytes buffered here, short responses in hyper, and the next requests,
-/// which wait behind those responses.
+/// responses. The memory holds the bytes in this outbox, short responses in hyper, and the next
+/// requests, which wait for those responses to be sent.
 const UNREAD_LEN: usize = 32 * 1024;
 /// A write that is longer than this, in bytes, is part of a long response, for which memory was
 /// already reserved.
@@ -165,8 +165,8 @@ impl<S: Socket> Contents<S> {
             self.unread = owner.reserve_now(UNREAD_LEN).ok();
             self.is_given_up = self.unread.is_none();
             if self.is_given_up {
-                // If a flush called this method, the error is ignored. Wake the task, so that its
-                // next read or write returns the error.
+                // A flush ignores the error of this method. So wake the task, because its next read
+                // or write then returns the error.
                 context.waker().wake_by_ref();
             }
             self.check()?;
