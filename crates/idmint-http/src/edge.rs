@@ -33,7 +33,7 @@ use idmint_service::{BudgetOwner, Load, MaybeReady, PendingBodies, Service, Shed
 const IDMINT_TEST: HeaderName = HeaderName::from_static("idmint-test");
 const OF_TEST: HeaderValue = HeaderValue::from_static("true");
 
-/// The headers that a response has whatever its outcome, besides the request id.
+/// The headers that a response keeps if a refusal replaces it, besides the request id.
 const KEPT_HEADERS: [HeaderName; 6] = [
     IDMINT_TEST,
     RATELIMIT,

@@ -33,10 +33,9 @@ const LOCALHOST: Host<&str> = Host::Name("localhost");
 /// configured hosts. A page whose author points another domain at this machine is therefore
 /// refused. Health and metrics are served under any host.
 ///
-/// Requests with a safe method, which is GET, HEAD or OPTIONS, are accepted from any page. The
-/// browser keeps the page from reading the response. Other requests are accepted only from pages of
-/// this service and of the configured origins. A caller that is not a browser names no page, and is
-/// accepted.
+/// GET, HEAD and OPTIONS requests are accepted from any page, because the browser keeps the page
+/// from reading the response. Other requests are accepted only from pages of this service and of
+/// the configured origins. A caller that is not a browser names no page, and is accepted.
 #[derive(Debug, Default)]
 pub struct HostPolicy {
     /// The scheme of the service's URLs and the address at which it listens, if they are set.

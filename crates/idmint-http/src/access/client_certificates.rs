@@ -18,8 +18,9 @@ use super::permit::Permit;
 use super::scope::Scope;
 use crate::answer::{Problem, Slug};
 
-/// The client certificates that the service accepts. An authority in `http.tls.client_ca` has
-/// signed each of them, and each contains at least one of the names in `http.tls.client_scopes`.
+/// The client certificates that the service accepts. An accepted certificate is signed by an
+/// authority in `http.tls.client_ca`, and contains at least one of the names in
+/// `http.tls.client_scopes`.
 #[derive(Debug)]
 pub struct ClientCertificates {
     verifier: Arc<dyn ClientCertVerifier>,

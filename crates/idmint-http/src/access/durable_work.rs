@@ -26,10 +26,10 @@ type Work<B> = Pin<Box<dyn Future<Output = Answer<B>> + Send>>;
 /// with its response. A handler must not wait for anything between the end of this work and its
 /// response. If the caller disconnected during that wait, the work would not be audited.
 pub(crate) struct DurableWork<B: Send + 'static> {
-    /// `None` once the work has completed.
+    /// The work, or `None` once it has completed.
     work: Option<Work<B>>,
     requests: Arc<WorkLimits>,
-    /// `None` if the request is not audited.
+    /// The data for the audit trail, or `None` if the request is not audited.
     detached: Option<DetachedWork>,
 }
 

@@ -29,11 +29,11 @@ const TOKEN_LEN_MAX: usize = 512;
 /// certificates can be replaced at any time.
 #[derive(Debug)]
 pub struct Guard {
-    /// `None` if tokens are not accepted.
+    /// The accepted tokens, or `None` if the service accepts no tokens.
     tokens: Option<ArcSwap<Tokens>>,
-    /// `None` if certificates are not accepted.
+    /// The accepted certificates, or `None` if the service accepts no certificates.
     certificates: Option<ArcSwap<ClientCertificates>>,
-    /// `None` if callers have no rate limit.
+    /// The rate limit, or `None` if callers have no limit.
     rate: Option<Rate>,
     /// The names of the formats whose ids belong to events in a ledger.
     event_formats: Vec<String>,

@@ -568,8 +568,8 @@ fn write_members(format: &Format, count: u64, label: Option<&'static str>, out: 
 }
 
 /// Encodes the ids of a response. If all ids fit into one chunk, they are encoded now. Otherwise
-/// they are encoded chunk by chunk while the response is sent. With `pass`, the permit for long
-/// work, each of these chunks counts as long work.
+/// they are encoded chunk by chunk while the response is sent. If `pass`, the permit for long work,
+/// is given, writing each of these chunks counts as long work.
 fn encode_ids(
     encoder: IdEncoder,
     format: &Arc<Format>,

@@ -45,7 +45,7 @@ type Writing<P> = Pin<Box<dyn Future<Output = (P, Vec<u8>, bool)> + Send>>;
 
 /// The body of a response in chunks.
 pub(crate) struct LongBody<P: Pieces> {
-    /// `None` while another thread owns the source.
+    /// The source of the chunks, or `None` while another thread owns it.
     pieces: Option<P>,
     writing: Option<Writing<P>>,
     /// The next chunk, if it is already written.

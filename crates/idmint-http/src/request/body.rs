@@ -14,8 +14,9 @@ use crate::access::{Permit, permit_of};
 use crate::answer::{Problem, Slug};
 use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, Shed};
 
-/// The maximum estimated length, in bytes, of a response without reserved memory. The connection
-/// layer reserves memory above twice this length, a margin for estimates that are too low.
+/// The maximum estimated length, in bytes, of a response for which no memory is reserved in
+/// advance. The connection layer reserves memory only above twice this length. The difference is a
+/// margin for estimates that are too low.
 pub(crate) const ANSWER_LEN_SHORT: usize = 2 * 1024;
 
 /// Returns the whole body, which must be at most `len_max` bytes long and complete within
@@ -28,8 +29,9 @@ pub(crate) const ANSWER_LEN_SHORT: usize = 2 * 1024;
 ///
 /// # Errors
 /// Returns 413 `payload-too-large` or 408 `request-timeout` if a limit is exceeded. Returns 503
-/// `overloaded` if too many requests wait for their bodies and this one was dropped to make room
-/// for another. Returns 400 `malformed-request` if the body ends early or its framing is invalid.
+/// `overloaded` if too many requests wait for their bodies, and this request was dropped to make
+/// room for another one. Returns 400 `malformed-request` if the body ends early or its framing is
+/// invalid.
 pub async fn read_body(body: Body, len_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
     let whole = read_within(body, len_max, timeout, None).await?;
     Ok(whole.bytes)
@@ -134,9 +136,9 @@ async fn collect(
 /// an effect, so that a refusal for lack of memory means that the request had no effect. Pass the
 /// reservation to [`paid_with`] with the response.
 ///
-/// `of_body` is the reservation for the request's body. If it is given, the response reuses it, and
-/// more memory is added only if it is free. This function must not wait then, because requests that
-/// hold memory while they wait for more could block each other.
+/// `of_body` is the reservation for the request's body. If `of_body` is given, the response reuses
+/// that memory, and more memory is added only if it is free. In this case the function must not
+/// wait, because requests that hold memory while they wait for more could block each other.
 ///
 /// # Errors
 /// Returns [`Shed::Memory`] if no memory was reserved.

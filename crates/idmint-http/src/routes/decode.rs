@@ -31,8 +31,8 @@ const READING_LEN: usize = 12 * 1024;
 /// Returns 404 `no-format-matches`, with a reason for each format, if the text has no reading.
 /// Returns another [`Problem`] if the format, the media type or a parameter is refused.
 pub(crate) async fn decode(State(service): State<Arc<Service>>, request: Request) -> Answer {
-    // By default, suggest a request that lists the formats, because the text may be no id of any
-    // format.
+    // By default, suggest a request that lists the formats, because the text may not be an id of
+    // any format.
     let answer =
         read(&service, &request).map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()));
     service.counters().count_decode(outcome_of(&answer));

@@ -422,9 +422,9 @@ impl Draft {
         })
     }
 
-    /// Returns the first chunk, and `true` if it is the last one. If the first texts show that all
-    /// `texts_max` texts together take longer than [`SHORT_TIME_MAX`], the chunk ends early, and the
-    /// last value is the estimated time for the other texts.
+    /// Returns the first chunk, and `true` if it is the last one. The first texts may show that all
+    /// `texts_max` texts together take longer than [`SHORT_TIME_MAX`]. In that case the chunk ends
+    /// early, and the last value is the estimated time for the other texts.
     fn first_piece(&mut self, texts_max: usize) -> (Vec<u8>, bool, Option<Duration>) {
         let began = thread_time();
         // The speed is measured from the second text on, because the first one can be slow by chance.

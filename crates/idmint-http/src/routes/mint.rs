@@ -213,7 +213,7 @@ fn mint_many(
     };
     let (service, served, asked) = (Arc::clone(service), Arc::clone(served), asked.clone());
     // Count this request as held now, and not inside the future. An HTTP/2 connection accepts all
-    // of its requests before it polls the first future, and until then its requests would count
+    // of its requests before it polls the first future. Until then, its requests would count
     // towards the limit of requests in flight.
     //
     // Held requests do not count towards that limit. Thousands of requests may wait here at no
@@ -224,8 +224,8 @@ fn mint_many(
             Ok(reserved) => reserved,
             Err(shed) => return refuse(&service, &served, shed.into(), None),
         };
-        // Let requests that have already arrived begin before this one mints. Short ones are then
-        // served, and long ones are refused if the service has too much work.
+        // Let requests that have already arrived begin before this request mints. Short requests
+        // are then served first. Long requests are refused if the service has too much work.
         tokio::task::yield_now().await;
         drop(held);
         let ids = match &mut pass {

@@ -41,9 +41,9 @@ pub(super) fn check_len(len: usize) -> Result<(), Problem> {
 }
 
 /// Returns the estimated length of the JSON details of an accepted report. It counts three ids: up
-/// to two in the details, and one in the list of all ids. If `are_stored`, the service stores
-/// conjunctions. The details can then also list [`NEAR_MAX`] other conjunctions that are near in
-/// time.
+/// to two in the details, and one in the list of all ids. If the service stores conjunctions,
+/// `are_stored` is `true`. The details can then also list [`NEAR_MAX`] other conjunctions that are
+/// near in time.
 pub(super) fn detail_len(format: &Format, encoding: usize, are_stored: bool) -> usize {
     let id_len = format.encodings[encoding].len_max();
     let near_max = if are_stored { NEAR_MAX } else { 0 };

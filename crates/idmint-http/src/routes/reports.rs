@@ -130,8 +130,9 @@ pub(crate) async fn mint_reports(
     DurableWork::of(&parts, requests, group).await
 }
 
-/// Returns an example request that works. If the usual one is before the format's epoch, or its
-/// objects need too many bits, the example has the objects 1 and 2, one second after the epoch.
+/// Returns an example request that works. The usual example may be before the format's epoch, or
+/// its objects may need too many bits. In these cases, the example has the objects 1 and 2, one
+/// second after the epoch.
 pub(crate) fn example(minter: &GroupedMinter, format: &Format) -> String {
     let of = |seconds: i128, primary, secondary| {
         let tca = UnixTime::from_nanos(seconds * 1_000_000_000);
