@@ -30,8 +30,8 @@ pub struct CdmBody {
     pub media_type: &'static str,
     /// The document.
     pub bytes: Vec<u8>,
-    /// `true` if each message keeps the id that it already contains, even if the time of closest
-    /// approach has changed a lot since the message got that id.
+    /// `true` if each message keeps the id that it already contains. The id is kept even if the
+    /// time of closest approach has changed a lot since then.
     pub keep_noted: bool,
 }
 

@@ -217,9 +217,9 @@ impl Ids {
         Instant::now() + self.options.timeout
     }
 
-    /// Returns the next id of the stock. Blocks while the stock is empty, until `deadline` if it is
-    /// given, or otherwise for the timeout of a call. `id_of` takes an id from a [`Piece`], or
-    /// returns `None` if the piece is used up.
+    /// Returns the next id of the stock. Blocks while the stock is empty, until `deadline`. Without
+    /// a deadline, blocks for at most the timeout of a call. `id_of` takes an id from a [`Piece`],
+    /// or returns `None` if the piece is used up.
     #[inline]
     fn take<T>(
         &self,

@@ -23,7 +23,7 @@ const USED_UP_EARLY: Duration = Duration::from_secs(1);
 /// Notifies a waiting caller that the stock was refilled, or why the refill failed.
 pub(super) type Filled = oneshot::Receiver<Result<(), IdsError>>;
 
-/// Prefetched ids of one kind, which is numbers or texts. The stock is refilled before it is empty,
+/// Prefetched ids of one kind: either numbers or texts. The stock is refilled before it is empty,
 /// by one request at a time.
 pub(super) struct Stock {
     kind: Kind,
@@ -40,8 +40,8 @@ struct State {
     count_min: u32,
     count_max: u32,
     filled_at: Option<Instant>,
-    /// Before this time, a request may not grow beyond [`BULK`] ids, because the service was too
-    /// busy for a larger one.
+    /// The time before which a request may not grow beyond [`BULK`] ids, because the service was
+    /// too busy for a larger request.
     grows_at: Instant,
     failures: u32,
     /// The last error, and the time before which no further request is sent.
