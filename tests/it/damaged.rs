@@ -252,28 +252,3 @@ async fn a_byte_order_mark_does_not_hide_the_first_id() {
     let rows = service.exchange(&post_request("/decode", head, body)).await;
     assert_eq!(rows.json()[0]["id"], "1573542478315782144");
 }
-
-#[tokio::test]
-async fn an_intact_row_of_a_column_that_looks_rounded_by_chance_gets_no_note() {
-    let service = Service::start("").await;
-    let rounded = ROUNDED[0];
-    let first: u64 = rounded.parse().unwrap();
-    let exact = (1..100).map(|at| (first + ((at * 7_919) << 22) + at).to_string());
-    let mut texts: Vec<String> = exact.collect();
-    texts.push(rounded.to_owned());
-    let body = json!(texts).to_string();
-    let request = post_request("/decode?column=true", JSON, &body);
-    let answer = service.exchange(&request).await.json();
-    assert_eq!(
-        answer["column"]["format"], "twitter",
-        "{}",
-        answer["column"]
-    );
-    assert!(
-        answer["rows"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|row| row.get("notes").is_none())
-    );
-}

@@ -259,7 +259,7 @@ fn append_reads_standard_input_and_sends_nothing_unless_all_of_it_is_events() {
         &[],
     )
     .assert(1, &["404", "no ledger 00000000"]);
-    run(idmint(&["ledger", "append", "AA77F99C"])).assert(64, &["non_canonical"]);
+    run(idmint(&["ledger", "append", "AA77F99C"])).assert(64, &["lower-case"]);
 }
 
 #[test]
