@@ -242,8 +242,7 @@ impl InProcess {
                 Ok(id[0])
             }
             // This error occurs only in the year 2554. When this object was created, its horizon
-            // (the time up to which ids may be minted) was raised to the last time that the clock
-            // can represent.
+            // was raised to the last time that the clock can represent.
             Err(Denied::Horizon { needed }) => Err(Refusal::HorizonReached {
                 retry_after: needed.since(self.clock.now()),
             }),
@@ -313,7 +312,7 @@ fn workers() -> MutexGuard<'static, BTreeMap<Worker, WorkerState>> {
     WORKERS.lock().expect("no holder of this lock panics")
 }
 
-/// Returns a format's tick (time unit), or an error if a process cannot mint its ids by itself.
+/// Returns a format's tick, or an error if a process cannot mint its ids by itself.
 fn check(format: &Format) -> Result<Tick, InProcessError> {
     let Some(tick) = format.tick.filter(|_| format.rule == Rule::Sequenced) else {
         return Err(InProcessError::NotSequenced {

@@ -14,7 +14,7 @@ pub enum IdBlock<'a> {
     /// A list of any ids, in any order.
     List(&'a [u128]),
     /// Ids with a constant distance from each id to the next, such as the ids that one worker mints
-    /// within one tick (the time unit of the format).
+    /// within one tick.
     Progression(Progression),
 }
 

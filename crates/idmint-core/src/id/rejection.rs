@@ -77,7 +77,7 @@ named! {
         /// The time in the id differs from the time in the content of the event.
         TimestampMismatch = "timestamp_mismatch",
         /// The time of the event is not later than the time of the previous event in the same
-        /// ledger (a chain of events).
+        /// ledger.
         NotMonotonic = "not_monotonic",
     }
 }

@@ -147,8 +147,8 @@ impl Batch {
         Batch::new(run.count(), IdSource::Run(run))
     }
 
-    /// Creates a batch with ids of several worker numbers. A run has consecutive stamps (tick and
-    /// sequence) of one worker number. Runs must be ordered by worker number, and then by stamp.
+    /// Creates a batch with ids of several worker numbers. A run has consecutive stamps of one
+    /// worker number. Runs must be ordered by worker number, and then by stamp.
     pub(super) fn of_lanes(runs: Vec<Run>) -> Batch {
         let count = runs.iter().map(Run::count).sum();
         Batch::new(count, IdSource::Lanes(LaneRuns::new(runs)))
@@ -352,10 +352,9 @@ impl MintCounters {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Returns one count for each lane (worker number): the number of requests that waited or were
-    /// refused because no lane had enough free ids at once. Such a request usually counts for every
-    /// lane. If it waits for ids of several lanes, it counts only for the lanes that contribute
-    /// ids.
+    /// Returns one count for each lane: the number of requests that waited or were refused because
+    /// no lane had enough free ids at once. Such a request usually counts for every lane. If it
+    /// waits for ids of several lanes, it counts only for the lanes that contribute ids.
     pub fn exhausted(&self) -> impl Iterator<Item = u64> {
         self.exhausted
             .iter()

@@ -1,4 +1,4 @@
-//! A proof that a plan, such as the next horizon (a limit for id times), was written to disk.
+//! A proof that a plan, such as the next horizon, was written to disk.
 
 /// A plan, such as the next horizon, that was written to disk and therefore survives a crash.
 ///

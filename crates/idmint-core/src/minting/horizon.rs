@@ -17,7 +17,7 @@ pub struct HorizonPlan {
     pub(super) floor: Option<UnixNanos>,
     /// The instant at which this process must stop minting, even if it has reserved time beyond
     /// this deadline. From the deadline on, other nodes may assume that this process has ended.
-    /// `None` if the process does not lease its slot (its place among all possible nodes).
+    /// `None` if the process does not lease its slot.
     pub(super) deadline: Option<UnixNanos>,
     /// The clock time at which `Session::plan_extension` made this plan. The duration of the write
     /// is measured from this time. `None` if the plan was made in another way.
@@ -30,8 +30,8 @@ impl HorizonPlan {
         self.horizon
     }
 
-    /// Returns a plan for a process that leases its slot (its place among all possible nodes). The
-    /// process may mint ids with times up to `horizon` or up to `deadline`, whichever is earlier.
+    /// Returns a plan for a process that leases its slot. The process may mint ids with times up to
+    /// `horizon` or up to `deadline`, whichever is earlier.
     pub fn leased(horizon: UnixNanos, deadline: UnixNanos) -> HorizonPlan {
         HorizonPlan {
             horizon,
@@ -48,14 +48,14 @@ impl HorizonPlan {
             .map_or(self.horizon, |deadline| self.horizon.min(deadline))
     }
 
-    /// Returns the floor of the node (a time below which no node mints), or `None` without a floor.
-    /// The floor must be stored with the first horizon (the end of the time reserved on disk).
+    /// Returns the floor of the node, or `None` without a floor. The floor must be stored with the
+    /// first horizon.
     pub fn floor(&self) -> Option<UnixNanos> {
         self.floor
     }
 
-    /// Returns a plan to reserve time up to `horizon`, without a floor (the earliest time for ids)
-    /// or a deadline. Tests of stores use this function.
+    /// Returns a plan to reserve time up to `horizon`, without a floor or a deadline. Tests of
+    /// stores use this function.
     #[cfg(any(test, feature = "testing"))]
     pub fn at(horizon: UnixNanos) -> HorizonPlan {
         HorizonPlan {
@@ -106,8 +106,8 @@ impl Reservation {
     /// The length of the first reservation of minting time after a start.
     pub const FIRST: Duration = Duration::from_millis(100);
 
-    /// Creates the reservation for a new session (in which a process has its worker numbers). Its
-    /// extensions end at most `window` after the clock or the latest id, whichever is later.
+    /// Creates the reservation for a new session. Its extensions end at most `window` after the
+    /// clock or the latest id, whichever is later.
     pub fn up_to(window: Duration) -> Reservation {
         Reservation {
             size: Reservation::FIRST.min(window),
@@ -122,8 +122,8 @@ impl Reservation {
         self.size
     }
 
-    /// Returns how far the next horizon (the time up to which ids may be minted) is after the
-    /// latest id, or after the clock if the clock is later.
+    /// Returns how far the next horizon is after the latest id, or after the clock if the clock is
+    /// later.
     pub(super) fn reach(&self) -> Duration {
         self.took.saturating_add(self.size).min(self.window)
     }

@@ -1,5 +1,5 @@
 //! Creates the minters of all sequenced and random formats, and starts the session in which a
-//! process has worker numbers. Sequenced ids (time, worker number, sequence) are minted only then.
+//! process has worker numbers. Sequenced ids are minted only during a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct MintSettings {
     /// The maximum time for which a response may be held until the clock reaches the time of its
     /// ids. With zero, a request that would have to wait is refused.
     pub wait_max: Duration,
-    /// The maximum time by which the ids of a lane (one worker number) may be ahead of the clock.
+    /// The maximum time by which the ids of a lane may be ahead of the clock.
     pub lead_max: Duration,
     /// The maximum time that one extension of the horizon may reserve.
     pub window: Duration,
@@ -88,8 +88,8 @@ impl Mint {
         self.add(SequencedFormat::new(format, Holding::for_good(lanes)))
     }
 
-    /// Adds a sequenced format (ids from time, worker number and sequence), and returns its minter.
-    /// The worker numbers may change, because each session leases a slot (a place in the fleet).
+    /// Adds a sequenced format, and returns its minter. The worker numbers may change, because each
+    /// session leases a slot.
     pub fn add_leased(&mut self, format: Arc<Format>, lanes: SlotLanes) -> Arc<Minter> {
         let holding = Holding::leased(lanes, self.sequenced.len());
         self.add(SequencedFormat::new(format, holding))
@@ -127,12 +127,12 @@ impl Mint {
     }
 
     /// Prepares a session whose worker numbers stay the same until the process exits. Before you
-    /// pass it to [`Mint::begin`], write its first horizon (the time limit for ids) to disk.
+    /// pass it to [`Mint::begin`], write its first horizon to disk.
     pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
         self.prepare_with(start, None)
     }
 
-    /// Prepares a session with the worker numbers of the leased `slot`, a node's place in a fleet.
+    /// Prepares a session with the worker numbers of the leased slot `slot`.
     ///
     /// # Panics
     /// Panics if there is no such slot, or if a format was added with [`Mint::add_sequenced`].

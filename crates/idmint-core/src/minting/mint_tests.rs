@@ -158,8 +158,8 @@ fn a_batch_tells_how_many_ids_are_left_and_how_long_they_will_be() {
             .map(|id| u64::try_from(id.to_string().len()).expect("short"))
             .sum::<u64>()
     };
-    // Test a batch from one lane (worker number), a batch from both lanes, and a batch of given ids
-    // with one to twenty digits.
+    // Test a batch from one lane, a batch from both lanes, and a batch of given ids with one to
+    // twenty digits.
     let known: Vec<u128> = (0..66).map(|power| 1 << power).collect();
     let batches = [
         reserve(&minter, 100).expect("of one lane").batch,

@@ -86,8 +86,8 @@ impl Minter {
         self.sequenced()?.lanes()
     }
 
-    /// Returns the worker numbers of the slot (the place of a node in a fleet) that has the most
-    /// worker numbers. Returns `None` for a random format, which has no worker numbers.
+    /// Returns the worker numbers of the slot that has the most worker numbers. Returns `None` for
+    /// a random format, which has no worker numbers.
     pub fn most_lanes(&self) -> Option<&Lanes> {
         self.sequenced().map(SequencedFormat::most_lanes)
     }
@@ -115,8 +115,8 @@ impl Minter {
     }
 
     /// Returns the maximum number of large requests that can be filled at the same time. Each of
-    /// them occupies at least one lane (worker number). Returns `None` for a random format, whose
-    /// requests never wait.
+    /// them occupies at least one lane. Returns `None` for a random format, whose requests never
+    /// wait.
     ///
     /// The result is 1 if a single request can use every lane of the node.
     pub fn long_requests_max(&self) -> Option<usize> {
@@ -139,8 +139,8 @@ impl Minter {
             .map(|sequenced| sequenced.excluded_ids(from))
     }
 
-    /// Makes every later session (period of minting) skip these ticks (time units), because another
-    /// generator has used them. See [`Format::exclude`].
+    /// Makes every later session skip these ticks, because another generator has used them. See
+    /// [`Format::exclude`].
     ///
     /// # Panics
     /// Panics if `exclude` was called before, or if the format is random.
@@ -184,9 +184,8 @@ impl Minter {
         }
     }
 
-    /// Reserves stamps (tick and sequence in one integer) for a request. Only `reserve` calls this
-    /// function. A second caller would keep the compiler from inlining it, and its result would be
-    /// copied.
+    /// Reserves stamps for a request. Only `reserve` calls this function. A second caller would
+    /// keep the compiler from inlining it, and its result would be copied.
     #[inline]
     fn reserve_stamps(
         &self,

@@ -1,5 +1,5 @@
-//! Mints ids without any I/O. State that must survive a crash, such as the horizon (a time limit
-//! for ids), is returned as a plan, which the caller writes to disk and passes back as [`Durable`].
+//! Mints ids without any I/O. State that must survive a crash, such as the horizon, is returned as
+//! a plan, which the caller writes to disk and passes back as [`Durable`].
 
 mod durable;
 mod horizon;

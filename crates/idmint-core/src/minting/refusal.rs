@@ -7,8 +7,8 @@ use crate::time::{UnixNanos, UnixTime, format_seconds};
 /// The reason why a valid request got no ids. No id was minted or lost.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// All worker numbers of this node have used up their sequences (the counters within a tick),
-    /// and the next free ids are due later than the caller may wait.
+    /// All worker numbers of this node have used up their sequences, and the next free ids are due
+    /// later than the caller may wait.
     #[error(
         "`{format}` has no free ids for the next {} ms, because all its sequences are used up; retry then", .retry_after.as_millis()
     )]
@@ -30,8 +30,7 @@ pub enum Refusal {
         /// The greatest count that this node can grant at once.
         most: u64,
     },
-    /// The ids would be above the horizon (the time up to which the node may mint), and the store
-    /// did not confirm a higher horizon in time.
+    /// The ids would be above the horizon, and the store did not confirm a higher horizon in time.
     #[error(
         "the store did not confirm a new time reservation (horizon) of this node in time; retry"
     )]
@@ -63,7 +62,7 @@ pub enum Refusal {
     },
     /// The format starts minting at the beginning of its next whole tick, because ids of the
     /// current tick may already exist. Either the node began without a record of earlier ids or at
-    /// a given floor (a time below which no node mints), or the format has a `start_after`.
+    /// a given floor, or the format has a `start_after`.
     #[error(
         "`{format}` begins with its next whole tick, in {} ms, because ids of the current tick may exist: this node \
          started without a record of earlier ids, at a floor or with start_after", .retry_after.as_millis()
@@ -126,7 +125,7 @@ pub enum Refusal {
         ended: UnixTime,
     },
     /// This node has no worker slot now, for example because no slot was free, the slot was lost,
-    /// or the coordinator (etcd) was unreachable for too long.
+    /// or the coordinator was unreachable for too long.
     #[error("this node has no worker slot: {}", .lack)]
     NoWorkerSlot {
         /// The reason why this node has no slot.
@@ -201,14 +200,14 @@ pub enum SlotLack {
     /// Another node now holds the slot that this node had.
     #[error("the node lost its slot and is requesting another one")]
     Lost,
-    /// The coordinator (etcd) did not renew the lease of the slot in time.
+    /// The coordinator did not renew the lease of the slot in time.
     #[error(
         "the coordinator (etcd) did not renew the lease of the slot in time, because etcd does not answer, has no \
          quorum, is full or refuses this node"
     )]
     Overdue,
-    /// The coordinator (etcd) was restored from a backup, was erased, or is another one. A slot
-    /// that it considers free may be in use.
+    /// The coordinator was restored from a backup, was erased, or is another etcd. A slot that it
+    /// considers free may be in use.
     #[error(
         "the coordinator (etcd) has lost acknowledged writes, as after a restore from a backup, or is another etcd: \
          check etcd.endpoints, then run `idmint fleet fence-restore` to mint again"

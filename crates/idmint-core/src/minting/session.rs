@@ -30,7 +30,7 @@ pub struct Session {
 
 impl Session {
     /// Creates a session, in which no ids are minted until [`raise`](Self::raise) sets a horizon
-    /// (the time up to which ids may be minted) after the session's start.
+    /// after the session's start.
     pub(super) fn begin(formats: &[Arc<SequencedFormat>], beginning: &Beginning) -> Session {
         let minter = |format: &Arc<SequencedFormat>| {
             (Arc::clone(format), Arc::new(format.minter(beginning)))
@@ -58,14 +58,14 @@ impl Session {
         self.minters.iter().for_each(|(format, _)| format.end());
     }
 
-    /// `true` if this session (period of minting) began ahead of the clock, and the clock has not
-    /// caught up when it shows `now`.
+    /// `true` if this session began ahead of the clock, and the clock has not caught up when it
+    /// shows `now`.
     pub fn is_ahead_of(&self, now: UnixNanos) -> bool {
         self.at(now).catching_up.is_some()
     }
 
-    /// Returns the clock time `now` and, while the session (period of minting) is ahead of the
-    /// clock, the session's own time, which advances at half speed so that the clock catches up.
+    /// Returns the clock time `now` and, while the session is ahead of the clock, the session's own
+    /// time, which advances at half speed so that the clock catches up.
     #[inline]
     fn at(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
@@ -76,7 +76,7 @@ impl Session {
         self.start
     }
 
-    /// `true` if ids can be minted: the horizon (time limit of ids) is after the session's start.
+    /// `true` if ids can be minted: the horizon is after the session's start.
     pub fn is_open(&self) -> bool {
         self.horizon() > self.start
     }
@@ -86,8 +86,9 @@ impl Session {
         UnixNanos::new(self.horizon.load(Ordering::Relaxed))
     }
 
-    /// Plans the next horizon (end of usable time): one reservation (at first at most 100 ms) after
-    /// the later of `now` and the latest id, at least `needed`, and never below the current one.
+    /// Plans the next horizon. It is one reservation after `now` or after the latest id, whichever
+    /// is later. It is never below `needed` or below the current horizon. The first reservation is
+    /// at most 100 ms.
     ///
     /// Write the plan to disk with [`Durable::write`] before you pass it to [`Session::raise`].
     pub fn plan_extension(&self, now: UnixNanos, needed: UnixNanos) -> HorizonPlan {
@@ -123,9 +124,9 @@ impl Session {
         self.sequencers().any(Sequencer::is_running_low)
     }
 
-    /// Allows minting up to the horizon (the time up to which ids may be minted) of a plan that was
-    /// written to disk. If the plan has an earlier deadline, minting is allowed only up to the
-    /// deadline. `now` is the time at which the write completed.
+    /// Allows minting up to the horizon of a plan that was written to disk. If the plan has an
+    /// earlier deadline, minting is allowed only up to the deadline. `now` is the time at which the
+    /// write completed.
     pub fn raise(&self, horizon: &Durable<HorizonPlan>, now: UnixNanos) {
         let HorizonPlan { planned_at, .. } = *horizon.plan();
         let horizon = horizon.plan().usable_until();

@@ -3,13 +3,11 @@
 
 use crate::time::UnixNanos;
 
-/// The instant at which a session begins, and the floor (a time below which no node mints) of the
-/// node.
+/// The instant at which a session begins, and the floor of the node.
 ///
-/// A horizon is exact: stamps (tick and sequence in one integer) before it may have been handed
-/// out, but no stamp at or after it has been. A floor is less precise, because it refers to the
-/// times in ids. An operator sets the floor, or the node reads it from a clock if it has no record
-/// of earlier ids.
+/// A horizon is exact: stamps before it may have been handed out, but no stamp at or after it has
+/// been. A floor is less precise, because it refers to the times in ids. An operator sets the
+/// floor, or the node reads it from a clock if it has no record of earlier ids.
 ///
 /// All ids of a tick carry the time at which the tick begins. In the tick that contains the floor,
 /// ids may therefore exist with every sequence, although their time is before the floor. For this
@@ -21,8 +19,8 @@ pub struct SessionStart {
 }
 
 impl SessionStart {
-    /// Creates a start of minting at `instant`, without a floor (a time below which no node mints).
-    /// The caller must know that no stamp (tick and sequence) from `instant` on was used before.
+    /// Creates a start of minting at `instant`, without a floor. The caller must know that no stamp
+    /// from `instant` on was used before.
     pub fn at(instant: UnixNanos) -> SessionStart {
         SessionStart {
             at: instant,

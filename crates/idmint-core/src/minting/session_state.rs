@@ -62,8 +62,8 @@ impl SessionState {
         self.is_clock_wrong.store(false, Ordering::Relaxed);
     }
 
-    /// Ends the active session (period of minting), if any. A request in progress can still get ids
-    /// for which time is reserved. Later requests are refused with `reason`.
+    /// Ends the active session, if any. A request in progress can still get ids for which time is
+    /// reserved. Later requests are refused with `reason`.
     pub(super) fn end(&self, reason: Refusal) {
         let mut state = self.locked();
         self.set_reason(&mut state, reason);
@@ -84,8 +84,8 @@ impl SessionState {
             .ok_or_else(|| state.waiting_for.clone())
     }
 
-    /// Returns the reason why sequenced ids cannot be minted now. While a session (period of
-    /// minting) is active, the result is outdated: it is the last reason before the session began.
+    /// Returns the reason why sequenced ids cannot be minted now. While a session is active, the
+    /// result is outdated: it is the last reason before the session began.
     pub(super) fn reason(&self) -> Refusal {
         self.locked().waiting_for.clone()
     }

@@ -15,15 +15,14 @@ use crate::id::format::{Format, Parts};
 use crate::id::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// The greatest lead in evidence, in bits, that the best reading of a text can have over another
-/// one while the text is still ambiguous. A reading interprets the text as an id of one format.
-/// With a lead of 4 bits, the best reading is 16 times as likely as the other one, its rival.
+/// A text is ambiguous if its best reading leads another reading by at most this evidence, in bits.
+/// A reading interprets the text as an id of one format. With a lead of 4 bits, the best reading is
+/// 16 times as likely as the other one, its rival.
 pub(super) const AMBIGUOUS_BITS: f64 = 4.0;
 
-/// The greatest lead in evidence, in bits, that the best reading of a text can have while the text
-/// is still ambiguous, if both readings have a plausible time and the other encoding is at least as
-/// usual. This bound exceeds [`AMBIGUOUS_BITS`], because only the evidence favors the best reading.
-/// With a lead of 17 bits, about one text in 2^17 is read wrongly.
+/// The bound that replaces [`AMBIGUOUS_BITS`] if both readings have a plausible time and the
+/// encoding of the other one is at least as usual. This bound is higher, because only the evidence
+/// favors the best reading. With a lead of 17 bits, about one text in 2^17 is read wrongly.
 pub(super) const AMBIGUOUS_BITS_OF_EQUALS: f64 = 17.0;
 
 /// Decodes texts of unknown format by trying every format and encoding.
@@ -70,11 +69,12 @@ pub struct DecoderAt<'a> {
     /// For each format, how improbable a recent, a past and an implausible time is in an id, seen
     /// from the moment `now`. Each entry is computed on first use.
     times: Vec<OnceCell<TimeWeight>>,
-    /// For each format, lower bounds for the improbability of its ids (the evidence against them).
-    /// The bounds quickly rule out unlikely formats. All entries are computed on first use.
+    /// For each format, lower bounds for the evidence against its ids. The bounds quickly rule out
+    /// unlikely formats. All entries are computed on first use.
     least_bits: OnceCell<Vec<LeastBits>>,
-    /// Entry `n` has one number for each group of encodings (which read texts alike) that can write
-    /// `n` bytes: a lower bound in bits for the improbability of each id that the group writes so.
+    /// Lower bounds, in bits, for the evidence against the ids that a group of encodings writes.
+    /// Entry `n` is for texts of `n` bytes, and has one bound for each group that can write such
+    /// texts.
     pub(super) least_of_groups: Vec<OnceCell<Vec<f64>>>,
 }
 
@@ -82,9 +82,9 @@ pub struct DecoderAt<'a> {
 /// format that cannot read the text.
 #[derive(Debug, Default)]
 pub struct Decoded<'a> {
-    /// The readings of the text, by decreasing evidence (how much likelier this id is than a random
-    /// text), then by the order of formats. If the caller named a format, the reading in its
-    /// canonical encoding comes first, provided that all texts of that encoding have one length.
+    /// The readings of the text, the likeliest first. Readings with equal evidence are in the order
+    /// of the formats. If the caller named a format, the reading in its canonical encoding comes
+    /// first, provided that all texts of that encoding have one length.
     pub matches: Vec<Match<'a>>,
     /// The formats that cannot read the text, each with the reason. The reason comes from the
     /// encoding whose texts resemble the given text most.
@@ -96,7 +96,7 @@ pub struct Decoded<'a> {
 pub struct Match<'a> {
     decoder: &'a Decoder,
     member: Member,
-    /// The index of the format's variant (one of its layouts) that the id has.
+    /// The index of the format's variant that the id has.
     variant: usize,
     id: u128,
     prefix_len: usize,
@@ -397,7 +397,7 @@ impl<'a> Match<'a> {
         self.member.encoding
     }
 
-    /// Returns the index of the id's variant (its layout) among the variants of the format.
+    /// Returns the index of the id's variant among the variants of the format.
     pub fn variant_index(&self) -> usize {
         self.variant
     }
@@ -440,8 +440,8 @@ impl<'a> Match<'a> {
     /// The number of values that `kind` can return.
     pub(super) const KINDS: usize = 3;
 
-    /// Returns the greatest lead in evidence, in bits, that this reading can have over a reading of
-    /// the kind `kind` while the text is still ambiguous.
+    /// Returns the bound, in bits, for the lead in evidence of this reading over a reading of the
+    /// kind `kind`. Up to this bound, the text is ambiguous.
     pub(super) fn bits_of_rival(&self, kind: usize) -> f64 {
         if self.is_plausible && self.kind() <= kind {
             AMBIGUOUS_BITS_OF_EQUALS

@@ -32,8 +32,8 @@ pub(super) struct EncodingGroup {
     letters: LetterSet,
 }
 
-/// A group of encodings, with the range of numbers that the group writes as texts of one given
-/// length. For example, decimal texts of 3 bytes are the numbers 100 to 999.
+/// A group of encodings, and the numbers whose texts in this group have a given length. For
+/// example, the numbers 100 to 999 have decimal texts of 3 bytes.
 #[derive(Debug)]
 pub(super) struct GroupOfLen {
     /// The index of the group in `EncodingGroups`.
@@ -95,9 +95,9 @@ impl EncodingGroup {
 }
 
 impl EncodingGroups {
-    /// Puts encodings that read every text as the same number into one group. `bits` estimates for
-    /// each format how improbable its ids are (10 bits: 1 in 1024). Within a group, the encodings
-    /// of the format with the fewest bits come first.
+    /// Puts encodings that read every text as the same number into one group. `bits` has an
+    /// estimate for each format of how improbable its ids are. For example, 10 bits mean 1 in 1024.
+    /// Within a group, the encodings of the format with the fewest bits come first.
     pub(super) fn new(formats: &[Arc<Format>], bits: &[f64]) -> EncodingGroups {
         let mut groups: Vec<EncodingGroup> = Vec::new();
         let mut of_formats = vec![Vec::new(); formats.len()];
@@ -183,8 +183,8 @@ impl EncodingGroups {
         self.by_len.get(len).map_or(&[], Vec::as_slice)
     }
 
-    /// `true` if texts of `group` (encodings that read a text alike) can contain all of `letters`.
-    /// All encodings of a group have the same letters.
+    /// `true` if texts of `group` can contain all of `letters`. All encodings of a group have the
+    /// same letters.
     pub(super) fn may_have(&self, group: &GroupOfLen, letters: LetterSet) -> bool {
         letters.is_within(self.groups[group.at].letters)
     }
@@ -201,7 +201,7 @@ impl EncodingGroups {
         &self.behind_prefixes
     }
 
-    /// Returns the group index of each encoding of a format. A group's encodings read texts alike.
+    /// Returns the index of the group to which each encoding of a format belongs.
     pub(super) fn of_format(&self, format: usize) -> &[usize] {
         &self.of_formats[format]
     }

@@ -107,9 +107,9 @@ pub struct OwnNumbers {
     pub domains: BTreeSet<u32>,
 }
 
-/// The evidence against an id (how improbable the id is, in bits) from the rarity of its format and
-/// from the values of all fields except the time. The struct also holds the time of the id, which
-/// [`TimeWeight`] weighs separately.
+/// The evidence against an id, in bits, without the evidence of its time. It comes from the rarity
+/// of the format and from the values of all other fields. The struct also holds the time of the id,
+/// which [`TimeWeight`] weighs separately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldBits {
     pub(super) bits: f64,
@@ -140,8 +140,8 @@ struct NumberWeight {
     place: FieldPlace,
     own: Vec<RangeInclusive<u128>>,
     bits_of_own: f64,
-    /// Field values below this bound are likelier than greater ones, such as a small sequence (the
-    /// number of an id within its time unit). A bound of 1 has no effect.
+    /// Field values below this bound are likelier than greater ones, such as a small sequence
+    /// number. A bound of 1 has no effect.
     spread: u128,
     bits_of_spread: f64,
     bits_of_other: f64,
@@ -279,8 +279,9 @@ fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeIncl
             .map(|shard| one(shard.into()))
             .into_iter()
             .collect(),
-        // Most generators start every tick at sequence 0, so 0 is the likeliest. This service may
-        // start ticks at others too (`sequence_spread`), which the caller takes into account.
+        // Most generators start every tick at sequence 0, so 0 is the likeliest. With
+        // `sequence_spread`, this service starts ticks at other numbers too, which the caller takes
+        // into account.
         FieldKind::Sequence if begins_at_zero(format) => vec![one(0)],
         FieldKind::Object if format.rule == Rule::Sequenced => own
             .domains
@@ -306,8 +307,8 @@ fn begins_at_zero(format: &Format) -> bool {
 
 impl NumberWeight {
     /// Creates the probabilities of a field's values. The values in `own`, such as this service's
-    /// worker numbers, share half. The values below `spread` share a quarter if `spread` exceeds 1.
-    /// All values of the field share the rest equally.
+    /// worker numbers, share half of the probability. If `spread` exceeds 1, the values below
+    /// `spread` share a quarter. All values of the field share the rest equally.
     fn new(
         place: FieldPlace,
         field: &Field,
@@ -442,8 +443,8 @@ pub(super) fn is_everyday(len: usize, letters: LetterSet) -> bool {
     len <= EVERYDAY_LEN_MAX && !letters.has_letters_and_digits()
 }
 
-/// Returns the minimum evidence for a likely id: how many bits likelier a text of `len` characters
-/// must be as an id than as random text. Not applied if the caller named the format or encoding.
+/// Returns the minimum evidence, in bits, with which a text of `len` characters counts as a likely
+/// id. The minimum does not apply if the caller named the format or the encoding.
 pub(super) fn bits_min(
     is_everyday: bool,
     len: usize,
@@ -601,7 +602,8 @@ mod tests {
         );
         assert!((year.bits(366 * DAY) - year.bits(335 * DAY)).abs() < 1e-9);
         assert!((year.bits(366 * DAY + 1) - 52.0).abs() < 0.01);
-        // One day after the epoch, all plausible times are recent (30 days), so equally likely.
+        // One day after the epoch, all plausible times count as recent, because they are less than
+        // 30 days old. They are therefore equally likely.
         let [all, day] = [2 * DAY, 0].map(|ticks| days_after(1).bits(ticks));
         assert!((all - 27.36).abs() < 0.01 && (all - day).abs() < 1e-9);
         assert!(TimeRule::of(&preset("uuid4")).is_none());

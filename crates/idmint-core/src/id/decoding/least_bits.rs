@@ -78,8 +78,9 @@ impl LeastBits {
             .min(of(has_implausible, self.of_implausible))
     }
 
-    /// Returns a lower bound, in bits, for how improbable `id` is as an id of the format (10 bits:
-    /// 1 in 1024). Returns infinity if one of the bits in `constants` has another value in `id`.
+    /// Returns a lower bound, in bits, for how improbable `id` is as an id of the format. For
+    /// example, 10 bits mean 1 in 1024. Returns infinity if one of the bits in `constants` has
+    /// another value in `id`.
     #[inline]
     pub(super) fn of(&self, id: u128) -> f64 {
         match id {
@@ -91,8 +92,8 @@ impl LeastBits {
     }
 }
 
-/// Returns how much one tick (time unit) adds to an id. `None` unless all layouts (arrangements of
-/// fields) begin with their only time field, count single ticks in it, and agree on the amount.
+/// Returns the amount that one tick adds to an id. Returns `None` unless every layout begins with
+/// its only time field, that field counts single ticks, and all layouts agree on the amount.
 fn time_stride(format: &Format) -> Option<u128> {
     let stride_of = |layout: &Layout| {
         let times = layout.fields_of(FieldKind::Time).count();

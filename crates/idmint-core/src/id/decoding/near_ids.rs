@@ -63,8 +63,9 @@ pub struct NearId<'a> {
 }
 
 impl NearId<'_> {
-    /// `true` if the caller may have meant `id` instead of this suggested id: the numbers differ,
-    /// and `id` (improbable by `id_bits`) is at most [`BITS_OF_OTHER_NUMBER`] bits less likely.
+    /// `true` if the caller may have meant `id` instead of this suggested id. The numbers then
+    /// differ, and `id` is at most [`BITS_OF_OTHER_NUMBER`] bits less likely. `id_bits` is the
+    /// evidence against `id`.
     fn has_rival(&self, id: u128, id_bits: f64) -> bool {
         id != self.found.id() && id_bits - self.id_bits <= BITS_OF_OTHER_NUMBER
     }

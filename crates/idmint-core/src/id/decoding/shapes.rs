@@ -62,7 +62,7 @@ impl<'a> DecoderAt<'a> {
             return fitting;
         }
         // The text may be an id with one letter too few or too many. Formats whose canonical
-        // encodings read texts alike (one group) share the list of the possible ids.
+        // encodings belong to one group share the list of the possible ids.
         let mut a_letter_off: HashMap<usize, Vec<(String, u128)>> = HashMap::new();
         let formats = self.decoder.formats.iter().enumerate();
         formats
@@ -81,13 +81,13 @@ impl<'a> DecoderAt<'a> {
     }
 
     /// `true` if the alphabet, the hyphenated groups and the length of a text fit a format, but the
-    /// text was written with another salt (which shuffles the alphabet) or has wrong check digits.
+    /// text was written with another salt or has wrong check digits.
     pub(super) fn has_exact_shape(&self, text: &str, filter: DecodeFilter<'_>) -> bool {
         text.len() <= TEXT_LEN_MAX && !self.fitting(&[text], filter).is_empty()
     }
 
-    /// Returns the formats for which one of `texts` looks like an id with another salt (which
-    /// shuffles the alphabet), or for which only the check digits of the first text are wrong.
+    /// Returns the formats for which one of `texts` looks like an id with another salt, or for
+    /// which only the check digits of the first text are wrong.
     fn fitting(&self, texts: &[&str], filter: DecodeFilter<'_>) -> Vec<Shape<'a>> {
         let shape = |format: &'a Format| {
             let mut accepted = format

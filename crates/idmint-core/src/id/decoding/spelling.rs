@@ -33,7 +33,8 @@ const UUID7_FROM_MS: u128 = 1_609_459_200_000;
 
 /// The minimum evidence, in bits, to report an id with a plausible time and in its canonical
 /// encoding without the doubt that the text is random. At -4 bits, the text is 2^4 times likelier
-/// as random. One in three random tokens of 16 letters can be read as an old Flax id, with -5 bits.
+/// as random. For example, one in three random tokens of 16 letters can be read as an old Flax id,
+/// with an evidence of -5 bits.
 const CLEAR_BITS: f64 = -4.0;
 
 /// The minimum evidence to report an id without doubt if its time is implausible or its encoding

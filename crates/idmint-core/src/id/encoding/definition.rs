@@ -57,7 +57,7 @@ pub struct EncodingDefinition {
     pub strip: Option<bool>,
     /// The salt that shuffles the alphabet, in ASCII.
     pub salt: Option<Salt>,
-    /// A file that contains the salt (which shuffles the alphabet) as its only line.
+    /// A file that contains the salt as its only line.
     /// [`FormatDefinition::read_salts`](crate::id::FormatDefinition::read_salts) reads the file and
     /// fills in `salt`.
     pub salt_file: Option<PathBuf>,

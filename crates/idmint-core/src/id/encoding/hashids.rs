@@ -167,8 +167,8 @@ impl Hashids {
             &ungrouped
         };
         let numbers = self.numbers(letters.as_bytes())?;
-        // A text with a wrong first letter, padding or guard (which bounds the padding) can decode
-        // to valid numbers. Write the numbers again, and accept the text only if it is the result.
+        // A text with a wrong first letter, padding or guard can still decode to valid numbers. So
+        // write the numbers again, and accept the text only if the result is the same text.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != letters.as_bytes() {
@@ -236,8 +236,9 @@ impl Hashids {
     }
 
     fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
-        // The core has the first letter, digits, and separators between numbers. If shorter than
-        // `out`, it gets a guard letter in front, then one behind, then padding outside the guards.
+        // The core has the first letter, digits, and separators between numbers. If the core is
+        // shorter than `out`, it gets a guard letter in front, then one behind, and then padding
+        // outside the guards.
         let core_len = self.radix.list_len(numbers);
         let missing = out.len() - core_len;
         let (guards, padding) = (missing.min(2), missing.saturating_sub(2));

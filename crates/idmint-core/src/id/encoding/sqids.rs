@@ -99,8 +99,9 @@ impl Sqids {
         }
         self.alphabet.check_letters(text)?;
         let numbers = self.numbers(text.as_bytes())?;
-        // A text with wrong padding, another rotation of the alphabet or a blocked word can decode
-        // to valid numbers. Write the numbers again, and accept the text only if it is the result.
+        // A text with wrong padding, another rotation of the alphabet or a blocked word can still
+        // decode to valid numbers. So write the numbers again, and accept the text only if the
+        // result is the same text.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != text.as_bytes() {
@@ -125,8 +126,9 @@ impl Sqids {
         let count = self.alphabet.len();
         let (first, digits) = text.as_bytes().split_first()?;
         let place = usize::from(self.places.of_letter(*first)?);
-        // A text uses the shuffled alphabet, rotated to begin with the text's first letter
-        // (`place`), then reversed. Letter 0 of the result is the separator, so digits begin at 1.
+        // The first letter of a text is at position `place` of the shuffled alphabet. The other
+        // letters are digits in the alphabet that is rotated to begin at `place` and then reversed.
+        // Position 0 of this alphabet is the separator, so the digits begin at position 1.
         let digit_of = |letter| {
             let back = place + count - 1 - usize::from(self.places.of_letter(letter)?);
             let digit = if back < count { back } else { back - count }.checked_sub(1)?;
@@ -146,8 +148,8 @@ impl Sqids {
             self.write_from(beginning, &[number], first_choice);
             self.blocklist.blocks(first_choice)
         };
-        // If the first rotation of the alphabet gives a text with a blocked word, writing tries the
-        // other rotations. `read` checks whether `text` is the result.
+        // If the first rotation of the alphabet gives a text with a blocked word, `write` tries the
+        // other rotations. `read` checks whether `text` is the one that `write` chooses.
         if is_blocked {
             self.read(text).ok()
         } else {

@@ -1,5 +1,5 @@
-//! Checks the prefix (such as `user_`) or the type of id that a caller requests for new ids, and
-//! returns the prefix to write before each id.
+//! Checks the prefix, such as `user_`, or the type that a caller requests for new ids, and returns
+//! the prefix to write before each id.
 
 use super::format::Format;
 use super::prefixes::{Prefix, Prefixes, TYPE_RULE, is_type};

@@ -117,9 +117,8 @@ impl FormatDefinition {
             .collect()
     }
 
-    /// Returns the layouts of the format, usually one. If a field carries a suffix code (code words
-    /// that stand for types of ids), the result has one layout for each word, and the code with its
-    /// position.
+    /// Returns the layouts of the format, usually one. If a field carries a suffix code, the result
+    /// has one layout for each word, and the code with its position.
     fn variants(&self) -> Result<(Vec<Variant>, Option<PlacedCode>), Cause> {
         let fields = self.fields.iter();
         let mut coded = fields.filter(|field| field.kind == FieldKind::Qualifier);
@@ -183,8 +182,8 @@ impl FormatDefinition {
         Ok((variants, Some(PlacedCode { code, shift })))
     }
 
-    /// Builds one layout. If a field carries a code word (a bit pattern for the type of the id),
-    /// `word` is the length of that word in bits and its value.
+    /// Builds one layout. If a field carries a code word, `word` is the length of that word in bits
+    /// and its value.
     fn layout(&self, word: Option<(u32, u128)>) -> Result<Layout, Cause> {
         let mut builder = Layout::builder();
         for (at, field) in self.fields.iter().enumerate() {
@@ -254,9 +253,9 @@ impl FormatDefinition {
         self.key_of_field(name) + key
     }
 
-    /// Returns the path of the first field with this name, such as `fields[1]`. A sequence in the
-    /// bits of a qualifier field (a field with the type of the id) has no entry in `fields`, so the
-    /// path of the qualifier field is returned for it.
+    /// Returns the path of the first field with this name, such as `fields[1]`. A sequence that
+    /// shares the bits of a qualifier field has no entry in `fields`. For such a sequence, the path
+    /// of the qualifier field is returned.
     pub(super) fn key_of_field(&self, name: &str) -> String {
         match self.fields.iter().position(|field| field.name == name) {
             Some(at) => format!("fields[{at}]"),

@@ -55,7 +55,7 @@ pub struct FormatDefinition {
     #[serde(default = "one")]
     pub(super) sequence_spread: u32,
     /// The last id that another generator has minted, as a number or as a text in any of the
-    /// format's encodings. Minting starts after the tick (time unit) of this id.
+    /// format's encodings. Minting starts after the tick of this id.
     pub(super) start_after: Option<WholeNumber>,
     pub(super) exclude: Option<PathBuf>,
     #[serde(default)]
@@ -90,7 +90,7 @@ pub(super) struct FieldDefinition {
     pub(super) max: Option<WholeNumber>,
     pub(super) scale: Option<WholeNumber>,
     /// The name of the sequence, a counter that takes the first bits of this field. The last bits
-    /// of the field hold the code word (a bit pattern for the type of the id).
+    /// of the field hold the code word.
     pub(super) sequence: Option<String>,
     pub(super) codes: Option<Vec<CodeDefinition>>,
 }
@@ -100,7 +100,7 @@ pub(super) struct FieldDefinition {
 pub(super) struct CodeDefinition {
     pub(super) suffix: String,
     pub(super) name: Option<String>,
-    /// Other names by which callers may select the type of id of this code word (a bit pattern).
+    /// Other names by which callers may select the type of id of this code word.
     #[serde(default)]
     pub(super) aliases: Vec<String>,
 }

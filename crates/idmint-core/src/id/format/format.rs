@@ -41,7 +41,7 @@ impl Rule {
         matches!(self, Rule::Sequenced | Rule::Random)
     }
 
-    /// Returns `true` if ids of formats with this rule (way of making ids) can be minted.
+    /// Returns `true` if ids of formats with this rule can be minted.
     pub const fn is_minted(self) -> bool {
         !matches!(self, Rule::DecodeOnly)
     }
@@ -77,8 +77,8 @@ pub struct Format {
     pub tick: Option<Tick>,
     /// The instant at which tick 0 begins.
     pub epoch: UnixTime,
-    /// The layouts (arrangements of fields) of ids of this format: one for each code word of
-    /// `code`, which stands for a type of id, or a single one if `code` is `None`.
+    /// The layouts of ids of this format: one for each code word of `code`, which stands for a type
+    /// of id, or a single one if `code` is `None`.
     pub variants: Vec<Variant>,
     /// The set of code words, bit patterns that stand for the type of an id and select its layout.
     /// Each id contains one. `None` if the format has only one layout.
@@ -92,11 +92,11 @@ pub struct Format {
     /// The greatest worker number that may be used for minting. Greater numbers are left to another
     /// generator. `None` if only the layout limits the worker number.
     pub last_worker: Option<u32>,
-    /// The number of worker numbers that a node uses at the same time (lanes), or `None` if the
-    /// service's configuration decides.
+    /// The number of lanes, which are the worker numbers that a node uses at the same time. `None`
+    /// if the service's configuration decides.
     pub lanes: Option<u32>,
-    /// In every tick, the sequence (the number of an id within its tick) starts below this bound, a
-    /// power of two. Starts are spread evenly. With 1, every tick starts at sequence 0.
+    /// The first sequence of every tick is below this bound, which is a power of two. The first
+    /// sequences of different ticks are spread evenly. With 1, every tick starts at sequence 0.
     pub sequence_spread: u32,
     /// The last id that another generator has minted. This service mints no ids in the tick of that
     /// id or in an earlier tick.
@@ -137,8 +137,8 @@ pub struct Format {
 pub struct StartAfter {
     /// The id, as written in the definition of the format.
     pub id: String,
-    /// The tick (time unit) in which the id was minted. If several encodings can read the text as
-    /// ids of different ticks, this is the latest of these ticks.
+    /// The tick in which the id was minted. If several encodings can read the text as ids of
+    /// different ticks, this is the latest of these ticks.
     pub tick: u128,
 }
 
@@ -192,8 +192,8 @@ impl<'a> Parts<'a> {
     /// combined value, and the width of that value.
     pub fn numbers(&self) -> impl Iterator<Item = (&'a Field, u128, Width)> {
         let fields = self.layout.fields();
-        // Fields with the same name are parts of one number, with different scales (factors). If
-        // all scales are 1, no two fields have the same name, so the names need not be compared.
+        // Fields with the same name are parts of one number, with different scales. If all scales
+        // are 1, no two fields have the same name, so the names need not be compared.
         let has_shares = fields.iter().any(|field| field.scale != 1);
         let is_first = move |at: &usize| {
             !has_shares
@@ -437,8 +437,8 @@ impl Format {
         self.time_of(self.end_tick()?)
     }
 
-    /// Returns how many ids per second `layout` permits on average for one worker number (it keeps
-    /// machines apart). `None` if the format has no tick (time unit), or no sequence within a tick.
+    /// Returns how many ids per second `layout` permits on average for one worker number. `None` if
+    /// the format has no tick, or no sequence within a tick.
     pub fn per_second(&self, layout: &Layout) -> Option<u128> {
         let (tick, sequence) = (self.tick?, layout.field_of(FieldKind::Sequence)?);
         let in_parts = (sequence.max + 1).checked_mul(1_000_000_000 * u128::from(tick.parts()))?;

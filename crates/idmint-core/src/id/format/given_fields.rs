@@ -111,8 +111,8 @@ pub enum FieldsError {
         given: String,
         /// The length of a tick.
         tick: String,
-        /// The start of the tick (time unit) that contains the instant, and of the next tick,
-        /// unless the first one is the last that ids can hold or the last of the year 9999.
+        /// The start of the tick that contains the instant, and of the next tick, unless the first
+        /// one is the last that ids can hold or the last of the year 9999.
         nearest: Vec<String>,
     },
     /// The format has no type with this name or number.
@@ -289,8 +289,8 @@ impl Format {
         })
     }
 
-    /// Returns the variant (layout) of the type of id that the caller gave, by its name or as a
-    /// number for the field of the type. Without a type, returns the variant with the smallest ids.
+    /// Returns the variant of the type of id that the caller gave, by its name or as a number for
+    /// the field of the type. Without a type, returns the variant with the smallest ids.
     fn variant_of_fields(&self, given: &[(&str, &str)]) -> Result<&Variant, FieldsError> {
         let by_name = value_of(given, TYPE).filter(|_| self.has_types());
         if let Some(name) = by_name {

@@ -1,5 +1,5 @@
 //! The guarantees that a random format can give about the order of its ids, and the check that its
-//! fields and its tick (the unit of time in ids) permit the guarantee.
+//! fields and its tick permit the guarantee.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ named! {
         Batch = "batch",
         /// All ids from one process increase, even if its clock steps back.
         ///
-        /// The first response within a tick (a time unit of the format) draws a random starting
-        /// point. Later responses in that tick continue from there.
+        /// The first response within a tick draws a random starting point. Later responses in that
+        /// tick continue from there.
         Process = "process",
         /// All ids from one process increase. Ids from several processes increase as far as the
         /// clocks of the processes agree.
@@ -42,24 +42,24 @@ named! {
 }
 
 impl Monotonic {
-    /// The number of parts into which a tick (the unit of time in ids) is divided. Each response of
-    /// a process uses a later part than the previous response, so its ids are greater.
+    /// The number of parts into which a tick is divided. Each response of a process uses a later
+    /// part than the previous response, so its ids are greater.
     pub const PARTS_OF_TICK: u64 = 1 << 12;
 
-    /// Returns `true` if each tick (the unit of time in ids) is divided into parts, so that each
-    /// response gets a later part than the previous one.
+    /// Returns `true` if each tick is divided into parts, so that each response gets a later part
+    /// than the previous one.
     pub const fn has_parts(self) -> bool {
         matches!(self, Monotonic::Process | Monotonic::Clock)
     }
 }
 
-/// The shortest tick (time unit) for ids that increase from response to response. Each response
-/// takes one of 4096 parts of the tick, and no clock can distinguish parts below 1 ns.
+/// The shortest tick for ids that increase from response to response. Each response takes one of
+/// 4096 parts of the tick, and no clock can distinguish parts below 1 ns.
 const TICK_MIN: Duration = Duration::from_nanos(Monotonic::PARTS_OF_TICK);
 
-/// The longest tick (time unit) for ids that increase from response to response. Each response
-/// takes one of 4096 parts of the tick. With 10 ms, more than 409 600 responses per second use up
-/// the parts, and ids then get times further and further ahead of the clock.
+/// The longest tick for ids that increase from response to response. Each response takes one of
+/// 4096 parts of the tick. With 10 ms, more than 409 600 responses per second use up the parts, and
+/// ids then get times further and further ahead of the clock.
 const TICK_MAX: Duration = Duration::from_millis(10);
 
 /// The minimum number of values of the random fields in each part of a tick (one for each

@@ -78,8 +78,8 @@ pub(super) fn check_prefixes(
     })
 }
 
-/// Returns an error if a format of rule chained or grouped (ids from events or reports) has a
-/// prefix or type. Stores look up these ids by text, and a prefix would give an id several texts.
+/// Returns an error if a format of rule chained or grouped has a prefix or type. Stores look up
+/// these ids by text, and a prefix would give an id several texts.
 fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
     match rule {
         Rule::Chained | Rule::Grouped if !is_absent => {

@@ -1,9 +1,9 @@
 //! Checks that 64-bit counters suffice for minting the ids of a sequenced format.
 //!
-//! Minting counts ticks since the epoch, and stamps (tick and sequence in one integer) since the
-//! start of the process, both in 64-bit integers. The ticks overflow if a tick is too short for the
-//! age of the epoch. The stamps overflow if the sequence is too wide for the length of a tick. Both
-//! could happen while the layout still has free ids, so such formats are refused.
+//! Minting counts ticks since the epoch, and stamps since the start of the process, both in 64-bit
+//! integers. The ticks overflow if a tick is too short for the age of the epoch. The stamps
+//! overflow if the sequence is too wide for the length of a tick. Both could happen while the
+//! layout still has free ids, so such formats are refused.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::format_error::Cause;
 use crate::id::layout::FieldKind;
 use crate::time::{Tick, UnixNanos, UnixTime, built_at};
 
-/// The uptime for which a format must have enough stamps (tick and sequence in one 64-bit integer):
-/// ten years. A format whose stamps could run out sooner is refused. No process runs longer.
+/// The uptime for which a format must have enough stamps: ten years. A format whose stamps could
+/// run out sooner is refused. No process runs longer.
 const UPTIME_MIN: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// The number of values of a 64-bit integer. Ticks, and stamps (tick and sequence in one integer),
-/// must be below it, because minting counts them in 64-bit integers.
+/// The number of values of a 64-bit integer. Ticks and stamps must be below it, because minting
+/// counts them in 64-bit integers.
 const VALUES_MAX: u128 = 1 << 64;
 
 pub(super) fn check_stamps(format: &Format) -> Result<(), Cause> {
@@ -56,8 +56,7 @@ fn check_epoch(tick: Tick, epoch: UnixTime) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Checks that a process does not run out of stamps (tick and sequence in one integer) within
-/// [`UPTIME_MIN`] after its start.
+/// Checks that a process does not run out of stamps within [`UPTIME_MIN`] after its start.
 fn check_uptime(tick: Tick, sequence: &str, values: u128) -> Result<(), Cause> {
     let needed = UPTIME_MIN.as_nanos() * u128::from(tick.parts()) / u128::from(tick.nanos());
     if needed * values < VALUES_MAX {

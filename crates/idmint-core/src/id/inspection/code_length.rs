@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::id::decoding::{log2_of_values, to_f64};
 
-/// The cost, in bits, of stating which of several ways to write numbers was used: the shortest.
+/// The cost, in bits, of stating which of several ways to write the numbers was used.
 const BITS_OF_A_CHOICE: f64 = 2.0;
 
 pub(super) fn len_of<T>(all: &[T]) -> f64 {

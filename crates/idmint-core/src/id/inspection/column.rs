@@ -61,11 +61,12 @@ pub struct IdColumn {
     large: u64,
     /// The number of lines counted in `large` that may have lost digits to floating-point rounding.
     rounded: u64,
-    /// The evidence that the large numbers were rounded to floats: 20 bits if one in 2^20 random
-    /// columns looks rounded. The sum is over all, so it counts only if `rounded` equals `large`.
+    /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. With
+    /// 20 bits, one random column in 2^20 looks rounded. The evidence counts only if all large
+    /// numbers look rounded, so that `rounded` equals `large`.
     rounded_bits: u64,
-    /// The line numbers of the first lines that are not blank, at most ten. A format's list
-    /// `none_at` (lines that are not its ids) begins with the ones before its first id.
+    /// The line numbers of the first lines that are not blank, at most ten. The list `none_at` of a
+    /// format, which has the lines that are not its ids, begins with the lines before its first id.
     first_lines: Vec<u64>,
     /// `true` if the first line that is not blank is clearly an id, or a number that is likely an
     /// id. Such a line is not the heading of the column.

@@ -194,8 +194,8 @@ impl<'a> Fields<'a> {
         Some((known, any))
     }
 
-    /// Returns the bits that it takes to write down all ids without their times: the variant
-    /// (layout) of each id, and its fields. Few bits mean that the fields have a pattern.
+    /// Returns the bits that it takes to write down all ids without their times: the variant of
+    /// each id, and its fields. Few bits mean that the fields have a pattern.
     fn bits(&self) -> f64 {
         let variants = count_each(self.parts.iter().map(|(variant, _)| *variant));
         let of_variants = bits_of_shares(variants.values().copied());
@@ -225,8 +225,9 @@ impl<'a> Fields<'a> {
                     let most = places.iter().fold(0, |most, place| {
                         most * (fields[*place].max + 1) + fields[*place].max
                     });
-                    // A worker's values may be close, so fields are grouped by worker number, but
-                    // not that number itself: its single distinct value would look like a pattern.
+                    // The values of one worker may be close together, so group fields by worker
+                    // number. Do not group the worker number itself, because its single value in
+                    // each group would look like a pattern.
                     let is_origin = places
                         .iter()
                         .any(|place| fields[*place].kind == FieldKind::Worker);

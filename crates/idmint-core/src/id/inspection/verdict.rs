@@ -29,10 +29,11 @@ const RARITY_OF_ANY: u8 = 32;
 /// line that is an id is no heading.
 const LINES_OF_ONE_OTHER: u64 = 20;
 
-/// If each line alone is clearly an id of a format of more than 64 bits, a rival explanation may
-/// save this number of bits for each sampled line, plus [`CERTAIN_BITS`] in total. Only a greater
-/// saving rules out the format. For comparison, a UUID format saves six bits for each suffix of a
-/// TypeID, because these suffixes have the constants of a UUID.
+/// A bound, in bits for each sampled line, for the advantage of a rival explanation. It applies if
+/// each line alone is clearly an id of a format of more than 64 bits. The rival rules out the
+/// format only if it saves more than this bound for each line, plus [`CERTAIN_BITS`] in total. For
+/// comparison, a UUID format saves six bits for each suffix of a TypeID, because these suffixes
+/// have the constants of a UUID.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
 /// The number of bits that are subtracted from the evidence for a format for each sampled line
@@ -182,7 +183,9 @@ impl<'a> Finding<'a> {
         }
     }
 
-    /// Returns the evidence for the format that was found, in bits, or 0 without a format.
+    /// Returns the evidence for the format that was found, in bits. For example, 10 bits mean that
+    /// the format is about a thousand times as likely as the next best explanation. Returns 0 if no
+    /// format was found, or if the caller named the format.
     fn evidence_bits(&self) -> f64 {
         match self {
             Finding::Told { evidence_bits, .. } => evidence_bits.unwrap_or(0.0),

@@ -15,7 +15,7 @@ pub enum LayoutError {
         count: usize,
     },
     /// Two fields have the same name, but cannot hold parts of one number. They differ in kind, are
-    /// constants, or their scales (the weights of the parts) overlap.
+    /// constants, or their scales overlap.
     #[error(
         "two fields are named `{name}`: give them the same kind and scales that do not overlap, or rename one"
     )]
@@ -50,8 +50,7 @@ pub enum LayoutError {
         /// The scale as written in the definition.
         scale: u128,
     },
-    /// The stride of a field (the amount that one unit adds to the id) is too small, so the field
-    /// would overlap the less significant fields.
+    /// The stride of a field is too small, so the field would overlap the less significant fields.
     #[error(
         "field `{name}`: stride {stride} must exceed {below}, the greatest value of the fields below it"
     )]
@@ -69,8 +68,8 @@ pub enum LayoutError {
         /// The field with which the layout exceeds 128 bits.
         name: String,
     },
-    /// A field that must have a fixed value (of kind `constant` or `qualifier`) has no `value`, or
-    /// one above the greatest value of the field. Or a field of another kind has a `value`.
+    /// A field of kind `constant` or `qualifier` has no `value`, or a `value` above the greatest
+    /// value of the field. A field of another kind has a `value`, although it must not have one.
     #[error(
         "field `{name}`: a field of kind constant needs a `value` of at most {max}; other kinds have no `value`"
     )]
@@ -107,8 +106,7 @@ pub struct LayoutBuilder {
 struct Unplaced {
     /// The field. Until [`place`] sets its position, its own stride is 0 and its shift is `None`.
     field: Field,
-    /// The stride (the amount that one unit of the field adds to the id) from the definition, or
-    /// `None` for the default.
+    /// The stride from the definition, or `None` for the default.
     stride: Option<u128>,
 }
 
@@ -148,7 +146,7 @@ impl LayoutBuilder {
     }
 
     /// Sets the only value that the last field can have. The field must be a constant, or a
-    /// qualifier (a code word for the type of the id).
+    /// qualifier.
     ///
     /// # Panics
     /// Panics if no field was added.
@@ -190,8 +188,7 @@ impl LayoutBuilder {
             .expect("an option is set after its field was added")
     }
 
-    /// Builds the layout. Computes the stride of every field (the amount that one unit adds to the
-    /// id), from the least significant field up.
+    /// Builds the layout. Computes the stride of every field, from the least significant field up.
     ///
     /// # Errors
     /// Returns a [`LayoutError`] that names the first field that does not fit.

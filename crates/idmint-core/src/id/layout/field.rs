@@ -19,8 +19,7 @@ named! {
         /// A number that the service copies from its configuration, in addition to the worker
         /// number, such as the number of a region.
         Shard = "shard",
-        /// A counter that distinguishes ids with the same worker number and the same tick (time
-        /// unit).
+        /// A counter that distinguishes ids with the same worker number and the same tick.
         Sequence = "sequence",
         /// A random number that is drawn for each id.
         Random = "random",
@@ -32,8 +31,8 @@ named! {
         Checksum = "checksum",
         /// The number of the ledger that the id belongs to.
         Ledger = "ledger",
-        /// The type of thing that the id names, as a code word (bit pattern). In definitions, the
-        /// field is wider: its last bits hold the word, and its first bits a sequence (counter).
+        /// The type of thing that the id names, as a code word. In definitions, the field is wider:
+        /// its last bits hold the word, and its first bits a sequence.
         Qualifier = "qualifier",
     }
 }

@@ -142,7 +142,8 @@ impl Layout {
         })
     }
 
-    /// Returns the indices of the fields of one number (`is_part` is true), most significant first.
+    /// Returns the indices of the fields for which `is_part` is true, most significant first.
+    /// Together, these fields hold one number.
     fn by_scale(&self, is_part: impl Fn(&Field) -> bool) -> Vec<usize> {
         let fields = self.fields.iter().enumerate();
         let parts = fields.filter(|(_, field)| is_part(field));

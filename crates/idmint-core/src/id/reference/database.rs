@@ -103,11 +103,11 @@ pub enum Stored<'a> {
     Bytes(usize),
     /// The id's text in this encoding.
     Text(&'a Encoding),
-    /// The id's canonical text in a column of variable length. Sorting these texts gives another
-    /// order than sorting the ids' numbers.
+    /// The id's canonical text in a column of variable length. These texts do not sort like the
+    /// ids' numbers.
     ShortText(&'a Encoding),
-    /// The id's canonical text with its prefix or type, in a column of variable length. Sorting
-    /// texts with different prefixes gives another order than sorting the ids' numbers.
+    /// The id's canonical text with its prefix or type, in a column of variable length. Texts with
+    /// different prefixes do not sort like the ids' numbers.
     PrefixedText(&'a Encoding, &'a Prefixes),
 }
 

@@ -41,10 +41,11 @@ pub(crate) struct RandomMinter {
     /// Each item is the range of the values of a field, and its stride, which is the amount that
     /// one unit of the field adds to an id.
     ranges: Vec<(Span, u128)>,
-    /// All random fields as one number, so that a response's ids ascend. `None` if they need not.
+    /// All random fields as one number, so that the ids of a response ascend. `None` if they need
+    /// not ascend.
     space: Option<RandomSpace>,
-    /// The parts of ticks (time units) that earlier responses have used. Each response gets a later
-    /// part, so that its ids are greater. `None` if responses are not ordered.
+    /// The parts of ticks that earlier responses have used. Each response gets a later part, so
+    /// that its ids are greater. `None` if responses are not ordered.
     parts: Option<TickParts>,
 }
 

@@ -36,8 +36,8 @@ pub(super) struct TickPart {
 }
 
 impl TickParts {
-    /// Creates the counter that gives each response its own part of a tick (time unit). No part is
-    /// taken yet. Parts are counted from the tick `base_tick`.
+    /// Creates the counter that gives each response its own part of a tick. No part is taken yet.
+    /// Parts are counted from the tick `base_tick`.
     pub(super) fn from(base_tick: u128) -> TickParts {
         TickParts {
             base_tick,

@@ -1,5 +1,5 @@
-//! Reads a list of ids that another generator minted, and collects their ticks (the time units in
-//! which they were minted), so that the service does not mint in the same ticks.
+//! Reads a list of ids that another generator minted, and collects their ticks, so that the service
+//! does not mint in the same ticks.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -92,8 +92,8 @@ impl ExcludedIds {
     /// Creates a reader for a list of ids, of which no line has been read yet.
     ///
     /// `workers` are the worker numbers with which this node may mint, or `None` for any worker
-    /// number. Ticks (time units) before `from` are not collected, so every session (period of
-    /// minting) must begin at or after `from`.
+    /// number. Ticks before `from` are not collected, so every session must begin at or after
+    /// `from`.
     pub fn of(format: Arc<Format>, workers: Option<Vec<u32>>, from: UnixNanos) -> ExcludedIds {
         // If the epoch is after `from`, the tick of `from` is negative. Use 0 in this case, so that
         // the ticks of all ids are collected.
@@ -226,9 +226,9 @@ fn shown(line: &str) -> String {
     line.chars().take(SHOWN_MAX).collect()
 }
 
-/// Returns the tick of an id, and the lane that minted it: the worker number and the variant (one
-/// of the layouts of the format). Returns `None` if the number is not an id. If the format has no
-/// worker field, the worker number is 0.
+/// Returns the tick of an id, and the lane that minted it: the worker number and the variant.
+/// Returns `None` if the number is not an id. If the format has no worker field, the worker number
+/// is 0.
 fn placed(format: &Format, id: u128) -> Option<(LaneOfVariant, u128)> {
     let variant = format.variant_at(id);
     let layout = &format.variants[variant].layout;
@@ -241,8 +241,8 @@ fn placed(format: &Format, id: u128) -> Option<(LaneOfVariant, u128)> {
     ))
 }
 
-/// A worker number, which keeps the ids of two nodes apart, and the index of a variant (one of the
-/// layouts of the format). Each such pair has its own sequence.
+/// A worker number, which keeps the ids of two nodes apart, and the index of a variant. Each such
+/// pair has its own sequence.
 type LaneOfVariant = (u32, usize);
 
 /// The ticks in which another generator has issued ids of a format, for each worker number. This
@@ -254,8 +254,8 @@ type LaneOfVariant = (u32, usize);
 #[derive(Debug, Clone)]
 pub struct ExcludedTicks {
     from: UnixNanos,
-    /// The ticks (time units) in which this node must not mint, for each worker number and variant
-    /// (layout). The ranges ascend, with at least one free tick between two of them.
+    /// The ticks in which this node must not mint, for each worker number and variant. The ranges
+    /// ascend, with at least one free tick between two of them.
     lanes: BTreeMap<LaneOfVariant, Arc<[Range<u64>]>>,
     ids: u64,
     skipped: u64,
@@ -281,12 +281,12 @@ impl ExcludedTicks {
             .sum()
     }
 
-    /// Returns the ticks (time units) in which this node must not mint with one worker number and
-    /// variant (layout), or `None` if there are none.
+    /// Returns the ticks in which this node must not mint with one worker number and variant, or
+    /// `None` if there are none.
     ///
     /// # Panics
-    /// Panics if `start`, at which the session (period of minting) starts, is before the instant
-    /// from which the list of excluded ticks is complete.
+    /// Panics if `start`, at which the session starts, is before the instant from which the list of
+    /// excluded ticks is complete.
     pub(in crate::minting) fn of_lane(
         &self,
         worker: u32,
@@ -307,7 +307,7 @@ impl ExcludedTicks {
 struct TickRows(Vec<Range<u64>>);
 
 impl TickRows {
-    /// Adds a tick (time unit) to the ranges, in any order, but fastest in ascending order.
+    /// Adds a tick to the ranges, in any order, but fastest in ascending order.
     fn add(&mut self, tick: u64) {
         match self.0.last_mut() {
             Some(last) if last.contains(&tick) => {}
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn what_can_be_read_in_two_encodings_is_left_out_in_both_until_a_line_decides() {
         // The text `575021959` is an id of the format `payment` in base 36, and a much older id in
-        // decimal. `rows` reads lines, and returns the number of ticks (time units) to skip.
+        // decimal. `rows` reads lines, and returns the number of ticks to skip.
         let rows = |lines: &[&str]| {
             let mut ids = ExcludedIds::of(
                 Arc::new(preset("payment")),

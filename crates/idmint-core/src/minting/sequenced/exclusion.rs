@@ -8,8 +8,8 @@ use super::stamps::StampLine;
 use crate::sync::{Mutex, MutexGuard};
 use crate::time::UnixNanos;
 
-/// The ticks (time units) that one sequencer must skip, and the point at which it must stop next.
-/// That point is the end of the reserved time or the next tick to skip, whichever is earlier.
+/// The ticks that one sequencer must skip, and the point at which it must stop next. That point is
+/// the end of the reserved time or the next tick to skip, whichever is earlier.
 #[derive(Debug)]
 pub(super) struct Exclusion {
     /// The ranges of excluded ticks, counted since the epoch. The ranges ascend, and no two are
@@ -18,19 +18,18 @@ pub(super) struct Exclusion {
     gate: Mutex<Gate>,
 }
 
-/// The two limits of a sequencer: the end of the reserved time, and the next tick (time unit) to
-/// skip. The sequencer must stop at the lower limit, its ceiling.
+/// The two limits of a sequencer: the end of the reserved time, and the next tick to skip. The
+/// sequencer must stop at the lower limit, its ceiling.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// The first stamp (tick and sequence in one integer) at or after the horizon, which is the
-    /// time up to which ids may be minted.
+    /// The first stamp at or after the horizon, which is the time up to which ids may be minted.
     pub(super) horizon: u64,
-    /// The first stamp (tick and sequence in one integer) of the next tick that must be skipped.
-    /// The sequencer must stop before this stamp.
+    /// The first stamp of the next tick that must be skipped. The sequencer must stop before this
+    /// stamp.
     pub(super) barrier: u64,
 }
 
-/// A run of consecutive stamps (tick and sequence in one integer) outside the ticks to skip.
+/// A run of consecutive stamps, none of which is in a tick to skip.
 pub(super) struct Placed {
     pub(super) first: u64,
     /// The first stamp of the next excluded tick after this run.
@@ -41,7 +40,7 @@ pub(super) struct Placed {
 
 impl Exclusion {
     /// Creates the record of the ticks to skip, for a sequencer without reserved time. `first` is
-    /// the first stamp (tick and sequence in one integer) that the sequencer may hand out.
+    /// the first stamp that the sequencer may hand out.
     pub(super) fn new(ticks: Arc<[Range<u64>]>, line: &StampLine, first: u64) -> Exclusion {
         let exclusion = Exclusion {
             ticks,
@@ -50,8 +49,8 @@ impl Exclusion {
                 barrier: first,
             }),
         };
-        // If the first stamp (tick and sequence) is in a tick to skip, make that stamp the barrier,
-        // so that `reserve` cannot hand it out. `reserve_around` then continues after the tick.
+        // If the first stamp is in a tick to skip, make that stamp the barrier, so that `reserve`
+        // cannot hand it out. `reserve_around` then continues after the tick.
         let barrier = exclusion
             .free_from(line, first)
             .next()
@@ -64,8 +63,8 @@ impl Exclusion {
         self.gate.lock().expect("no holder of this lock panics")
     }
 
-    /// Returns the ranges of stamps (tick and sequence in one integer), at or after `stamp`, that
-    /// are in no tick to skip. Each range has at least one stamp, and the last range is unbounded.
+    /// Returns the ranges of stamps, at or after `stamp`, that are in no tick to skip. Each range
+    /// has at least one stamp, and the last range is unbounded.
     pub(super) fn free_from(
         &self,
         line: &StampLine,

@@ -1,4 +1,4 @@
-//! A sequenced format on this node: its worker numbers (a part of each id) and current minter.
+//! A sequenced format on this node: its worker numbers and current minter.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -12,7 +12,7 @@ use super::minter::{Beginning, SequencedMinter};
 use crate::id::Format;
 use crate::time::UnixNanos;
 
-/// A sequenced format (ids from time, worker number, sequence), with this node's worker numbers.
+/// A sequenced format, with this node's worker numbers.
 #[derive(Debug)]
 pub(in crate::minting) struct SequencedFormat {
     format: Arc<Format>,
@@ -31,8 +31,8 @@ pub(in crate::minting) enum Holding {
         /// The minter of the only session. Empty until the session begins.
         in_session: OnceLock<Arc<SequencedMinter>>,
     },
-    /// The node has the worker numbers of its leased slot (a place among all possible nodes). When
-    /// the slot is lost, the session ends. The next one has the numbers of the slot leased then.
+    /// The node has the worker numbers of its leased slot. When the slot is lost, the session ends.
+    /// The next session has the worker numbers of the slot that the node leases then.
     Leased {
         lanes: SlotLanes,
         in_session: LeasedMinter,
@@ -48,8 +48,8 @@ impl Holding {
     }
 
     /// Creates the [`Holding`] of a node in a fleet, which has no minter yet. Its worker numbers
-    /// depend on the slot (place in the fleet) that the node leases. `place` is the index of the
-    /// format in its [`Mint`](crate::minting::Mint).
+    /// depend on the slot that the node leases. `place` is the index of the format in its
+    /// [`Mint`](crate::minting::Mint).
     pub(in crate::minting) fn leased(lanes: SlotLanes, place: usize) -> Holding {
         Holding::Leased {
             lanes,
@@ -82,8 +82,8 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the worker numbers of this node. In a fleet, where they depend on the leased place,
-    /// returns those of the first place, because no other place has more.
+    /// Returns the worker numbers of this node. In a fleet, where they depend on the leased slot,
+    /// returns the worker numbers of slot 0, because no other slot has more.
     pub(in crate::minting) fn most_lanes(&self) -> &Lanes {
         match &self.holding {
             Holding::ForGood { lanes, .. } => lanes,
@@ -103,7 +103,7 @@ impl SequencedFormat {
         ExcludedIds::of(Arc::clone(&self.format), workers, from)
     }
 
-    /// Makes every later session skip these ticks (time units), which another generator has used.
+    /// Makes every later session skip these ticks, which another generator has used.
     ///
     /// # Panics
     /// Panics if this function was called before.

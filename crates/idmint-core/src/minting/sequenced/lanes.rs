@@ -12,16 +12,16 @@ pub struct LaneRule {
     pub slot: u32,
     /// The maximum number of nodes, which is the number of slots.
     pub slots: u32,
-    /// The number of lanes (worker numbers) for formats that do not set this number themselves.
+    /// The number of lanes for formats that do not set this number themselves.
     pub lanes: LaneCount,
     /// The value of every field of kind shard.
     pub shard: u64,
 }
 
-/// The requested number of lanes (worker numbers) of a node.
+/// The requested number of lanes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneCount {
-    /// This number of lanes (worker numbers), or fewer if the format has too few worker numbers.
+    /// This number of lanes, or fewer if the format has too few worker numbers.
     UpTo(u32),
     /// Exactly this number of lanes. If the format has too few worker numbers, the process does not
     /// start.
@@ -144,8 +144,9 @@ impl Lanes {
         Ok(Lanes { workers })
     }
 
-    /// `true` if the node has several worker numbers and one batch may contain ids of several. Such
-    /// ids must contain time, worker number and sequence in this order, or they would not ascend.
+    /// `true` if the node has several worker numbers and one batch may contain ids of several of
+    /// them. The ids of such a batch ascend only if their fields are in the order time, worker
+    /// number, sequence.
     pub(in crate::minting) fn share_a_batch(&self, format: &Format) -> bool {
         self.workers.len() > 1 && format.has_lanes_in_order()
     }
@@ -157,12 +158,12 @@ impl Lanes {
     }
 }
 
-/// The worker numbers of a format in each slot (a node's place). A node leases one slot at a time.
+/// The worker numbers of a format in each slot. A node leases one slot at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotLanes {
     /// The rule for the worker numbers of slot 0. The rules of other slots differ only in `slot`.
     rule: LaneRule,
-    /// The worker numbers of slot 0 (the first place for a node). No other slot has more of them.
+    /// The worker numbers of slot 0. No other slot has more of them.
     most: Lanes,
 }
 
@@ -198,14 +199,14 @@ impl SlotLanes {
         })
     }
 
-    /// Returns the worker numbers of slot 0, the first place in the fleet. No other slot has more,
-    /// because the worker numbers of later slots are higher, and fewer of them may fit the format.
+    /// Returns the worker numbers of slot 0. No other slot has more, because the worker numbers of
+    /// later slots are higher, and fewer of them may fit the format.
     pub(in crate::minting) fn most(&self) -> &Lanes {
         &self.most
     }
 
-    /// Returns the worker numbers of a node in the slot (place among all possible nodes) with the
-    /// number `slot`. `format` must be the format that was passed to [`SlotLanes::of`].
+    /// Returns the worker numbers of a node in the slot with the number `slot`. `format` must be
+    /// the format that was passed to [`SlotLanes::of`].
     ///
     /// # Panics
     /// Panics if the slot does not exist.

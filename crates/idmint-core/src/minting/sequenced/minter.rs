@@ -1,5 +1,4 @@
-//! Mints ids from time, worker number and sequence, and chooses the lanes (worker numbers) for each
-//! request.
+//! Mints ids from time, worker number and sequence, and chooses the lanes for each request.
 
 use std::time::Duration;
 
@@ -16,22 +15,19 @@ use crate::time::{Tick, UnixNanos};
 /// clock. A lead is at least one tick, and users would notice ids that far in the future.
 const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 
-/// Mints one sequenced format (ids from time, worker number and sequence) with all worker numbers
-/// of this node, during one session (the period in which the node has these worker numbers).
+/// Mints one sequenced format with all worker numbers of this node, during one session.
 #[derive(Debug)]
 pub(in crate::minting) struct SequencedMinter {
-    /// The amounts that one unit of each field adds to an id, for each variant (one of the layouts)
-    /// of the format.
+    /// The amounts that one unit of each field adds to an id, for each variant of the format.
     shapes: Vec<Shape>,
-    /// The maximum number of ids that one request can get, for each variant (one of the layouts) of
-    /// the format.
+    /// The maximum number of ids that one request can get, for each variant of the format.
     counts_max: Vec<u64>,
     /// The worker numbers of this node, in the order of the field `lanes`.
     numbers: Lanes,
     lanes: Vec<Lane>,
     lead_ticks: u64,
     wait_max: Duration,
-    /// `true` if one batch may contain ids of several lanes (worker numbers).
+    /// `true` if one batch may contain ids of several lanes.
     spreads: bool,
     /// The instant at which the first ids may be sent, if that is after the start of the session.
     opens_at: Option<UnixNanos>,
@@ -44,7 +40,7 @@ pub(in crate::minting) struct Beginning {
     /// The instant from which ids are minted: the end of the time that was reserved on disk before,
     /// or the clock, whichever is later.
     pub(in crate::minting) start: SessionStart,
-    /// The node's slot (place in a fleet), or `None` if it keeps its worker numbers until it exits.
+    /// The node's slot, or `None` if it keeps its worker numbers until it exits.
     pub(in crate::minting) slot: Option<u32>,
     /// The time that the clock shows when the session begins.
     pub(in crate::minting) now: UnixNanos,
@@ -67,16 +63,16 @@ impl Beginning {
     }
 }
 
-/// One worker number (lane), and for each layout of the format the sequencer that numbers its ids.
+/// A lane of this node. It has one sequencer for each layout of the format.
 #[derive(Debug)]
 struct Lane {
     /// The amount that the worker number and all fields with a fixed value add to every id with
-    /// this worker number. One item for each variant (layout) of the format.
+    /// this worker number. One item for each variant of the format.
     bases: Vec<u128>,
     sequencers: Vec<Sequencer>,
 }
 
-/// The stamps (tick and sequence in one integer) that are reserved for one request.
+/// The stamps that are reserved for one request.
 #[derive(Debug)]
 pub(in crate::minting) struct Placement {
     shares: Shares,
@@ -87,15 +83,15 @@ pub(in crate::minting) struct Placement {
     pub(in crate::minting) refill: bool,
 }
 
-/// The shares of the worker numbers in the stamps (tick and sequence in one integer) of one
-/// request. Nearly always, one worker number provides all stamps.
+/// The shares of the worker numbers in the stamps of one request. Nearly always, one worker number
+/// provides all stamps.
 #[derive(Debug)]
 enum Shares {
     Whole(Share),
     Spread(Vec<Share>),
 }
 
-/// Consecutive stamps that one lane (worker number) contributes to a request.
+/// Consecutive stamps that one lane contributes to a request.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     lane: usize,
@@ -116,7 +112,7 @@ impl Placement {
 }
 
 impl SequencedMinter {
-    /// Creates a minter. It mints no ids until its horizon (the time limit of ids) is raised.
+    /// Creates a minter. It mints no ids until its horizon is raised.
     ///
     /// # Panics
     /// Panics if the session starts before the instant from which `excluded` is complete.
@@ -170,9 +166,8 @@ impl SequencedMinter {
         };
         let numbers = lanes;
         let lanes: Vec<Lane> = numbers.workers().iter().map(lane).collect();
-        // If ticks (time units) must be skipped, the next free ids of two worker numbers may be in
-        // different ticks. `spread` cannot skip ticks, so each batch then uses only one worker
-        // number.
+        // If ticks must be skipped, the next free ids of two worker numbers may be in different
+        // ticks. `spread` cannot skip ticks, so each batch then uses only one worker number.
         let has_exclusions = lanes
             .iter()
             .flat_map(|lane| &lane.sequencers)
@@ -211,8 +206,7 @@ impl SequencedMinter {
         self.catch_up.at(now)
     }
 
-    /// Reserves the ids of a request on the lowest lane (worker number) whose ids can be sent
-    /// immediately.
+    /// Reserves the ids of a request on the lowest lane whose ids can be sent immediately.
     ///
     /// If no lane has enough ids to send immediately, the request waits for the first lane that has
     /// enough. If a batch may contain ids of several lanes, two kinds of requests are spread over
@@ -301,8 +295,7 @@ impl SequencedMinter {
         self.opens_at.is_none_or(|at| moment.reference() >= at)
     }
 
-    /// Returns the maximum number of ids that one request for this variant (layout) of the format
-    /// can get.
+    /// Returns the maximum number of ids that one request for this variant of the format can get.
     pub(in crate::minting) fn count_max(&self, variant: usize) -> u64 {
         self.counts_max[variant]
     }
@@ -311,10 +304,9 @@ impl SequencedMinter {
         self.lanes.iter().flat_map(|lane| &lane.sequencers)
     }
 
-    /// Reserves the ids of a request on the lowest lane (worker number) whose ids can be sent
-    /// immediately. If no such lane exists, the error contains the earliest instant at which a lane
-    /// has enough ids. The error is [`Shortage::Ended`] if no lane has enough before the end of the
-    /// format.
+    /// Reserves the ids of a request on the lowest lane whose ids can be sent immediately. If no
+    /// such lane exists, the error contains the earliest instant at which a lane has enough ids.
+    /// The error is [`Shortage::Ended`] if no lane has enough before the end of the format.
     #[inline]
     fn reserve_at_once(
         &self,
@@ -350,8 +342,7 @@ impl SequencedMinter {
             .expect("a minter has a lane")
     }
 
-    /// Spreads a request over all lanes (worker numbers), so that all of its ids can be sent as
-    /// early as possible.
+    /// Spreads a request over all lanes, so that all of its ids can be sent as early as possible.
     ///
     /// All lanes use up a tick before any lane takes ids of the next tick. In the last tick, lower
     /// lanes are filled first.
@@ -375,7 +366,7 @@ impl SequencedMinter {
                 .map(|sequencer| sequencer.first_free(moment))
                 .collect();
             // If minting began ahead of the clock, ids become available one by one until the clock
-            // has caught up. Otherwise all ids of a tick (time unit) become available together.
+            // has caught up. Otherwise all ids of a tick become available together.
             let together = if moment.catching_up.is_some() {
                 1
             } else {
@@ -482,9 +473,8 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
             .fold(0, u64::saturating_add)
     };
     let lowest = free.iter().min().expect("a minter has a lane") / together;
-    // Find the last row (ids that become free together) that the request needs. It is before row
-    // `beyond`, because the lane (worker number) with the lowest free id alone has `count` free ids
-    // before that row.
+    // Find the last row of ids that the request needs. It is before row `beyond`, because the lane
+    // with the lowest free id alone has `count` free ids before that row.
     let mut last = lowest;
     let mut beyond = lowest.saturating_add(count / together).saturating_add(2);
     while beyond - last > 1 {
@@ -508,8 +498,8 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
 }
 
 /// Returns the greatest number of ids that one request can be granted. These are the ids of `lanes`
-/// worker numbers in the current tick (time unit), in the ticks by which ids may be ahead of the
-/// clock, and in the ticks of the maximum wait.
+/// worker numbers in the current tick, in the ticks by which ids may be ahead of the clock, and in
+/// the ticks of the maximum wait.
 fn count_max(tick: Tick, lead_ticks: u64, wait_max: Duration, shape: &Shape, lanes: usize) -> u64 {
     let waited = wait_max.as_nanos() * u128::from(tick.parts()) / u128::from(tick.nanos());
     let lanes = u128::try_from(lanes).expect("lanes are few");

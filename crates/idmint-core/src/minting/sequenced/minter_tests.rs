@@ -1,4 +1,4 @@
-//! Tests which lanes (worker numbers of a node) a batch of ids uses, and when its ids are due.
+//! Tests which lanes a batch of ids uses, and when its ids are due.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::time::ManualClock;
 
 const START: UnixNanos = UnixNanos::from_seconds(1_795_232_161);
 
-/// Returns a minter of a format, with up to eight lanes (worker numbers) and a distant horizon.
+/// Returns a minter of a format, with up to eight lanes and a distant horizon.
 fn minter(format: Format, start: SessionStart, hand: &ManualClock) -> Arc<Minter> {
     let format = Arc::new(format);
     let rule = LaneRule {
@@ -75,9 +75,9 @@ fn custom(tick: &str, fields: &str) -> Format {
 #[test]
 fn no_request_is_held_while_a_lane_is_free() {
     let minter = at_start(preset("snowflake"));
-    // Ids may be five ticks ahead of the clock. Each lane (worker number) can therefore immediately
-    // mint 4 096 ids for the current tick and for each of the next five. A request for 6 x 4 096
-    // ids uses up one lane.
+    // Ids may be five ticks ahead of the clock. Each lane can therefore immediately mint 4 096 ids
+    // for the current tick and for each of the next five. A request for 6 x 4 096 ids uses up one
+    // lane.
     let due = |_| {
         reserve(&minter, 6 * 4096)
             .expect("all lanes together have them")
@@ -85,8 +85,8 @@ fn no_request_is_held_while_a_lane_is_free() {
     };
     let dues: Vec<_> = (0..17).map(due).collect();
     assert_eq!(dues[..8], [None; 8]);
-    // All eight lanes (worker numbers) become free again at the same time. The next eight requests
-    // therefore use each lane once.
+    // All eight lanes become free again at the same time. The next eight requests therefore use
+    // each lane once.
     assert!(
         dues[8].is_some() && dues[8..16].iter().all(|due| *due == dues[8]) && dues[16] > dues[15],
         "{dues:?}"
@@ -185,8 +185,8 @@ fn a_layout_whose_lanes_are_not_in_order_takes_one_lane_for_a_batch() {
     assert!(ids.is_sorted_by(|a, b| a < b));
     let worker = |id: u128| minter.counted().format.split(id).expect("an id").values[0];
     assert_eq!(worker(ids[0]), worker(ids[99_999]));
-    // The ids take 24.4 ticks of one lane (worker number). The ids of the current tick and of the
-    // next five ticks can be sent immediately.
+    // The ids take 24.4 ticks of one lane. The ids of the current tick and of the next five ticks
+    // can be sent immediately.
     assert_eq!(
         granted.due.map(|due| due.since(START)),
         Some(Duration::from_millis(24 - 5))

@@ -1,5 +1,5 @@
-//! The sequencer of one worker number in one format. It hands out stamps (tick and sequence in one
-//! integer), and limits how far the stamps may be ahead of the clock.
+//! The sequencer of one worker number in one format. It hands out stamps, and limits how far the
+//! stamps may be ahead of the clock. A stamp is a tick and a sequence in one integer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::minting::session_start::SessionStart;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::UnixNanos;
 
-/// Hands out runs of consecutive stamps (tick and sequence in one integer). No stamp is handed out
-/// twice. A run of any length takes one compare-exchange.
+/// Hands out runs of consecutive stamps. No stamp is handed out twice. A run of any length takes
+/// one compare-exchange.
 ///
 /// Unit: stamps relative to the start, see [`StampLine`]. No stamp at or above the horizon is
 /// handed out. Only a [`Session`](crate::minting::Session) raises the horizon, and only after the
@@ -23,18 +23,17 @@ use crate::time::UnixNanos;
 pub(crate) struct Sequencer {
     line: StampLine,
     start: SessionStart,
-    /// The first stamp (tick and sequence in one integer) that this sequencer may hand out.
+    /// The first stamp that this sequencer may hand out.
     first: u64,
-    /// The first stamp (tick and sequence in one integer) that is too late for the format. It is
-    /// never handed out.
+    /// The first stamp that is too late for the format. It is never handed out.
     end: u64,
     /// The lead: the number of ticks by which ids may be ahead of the clock without a wait.
     lead_ticks: u64,
     /// The rule for each tick's first sequence number. Without it, every id that is minted alone
     /// would have sequence 0.
     spread: Spread,
-    /// The ticks to skip, if any. Checked only when a reservation reaches the ceiling (the first
-    /// stamp that must not be handed out), so that the check costs nothing if no tick is excluded.
+    /// The ticks to skip, if any. Checked only when a reservation reaches the ceiling, so that the
+    /// check costs nothing if no tick is excluded.
     exclusion: Option<Box<Exclusion>>,
     state: CachePadded<StampState>,
 }
@@ -64,13 +63,12 @@ struct StampState {
     /// Tested by: `loom_no_stamp_is_above_a_horizon_that_is_being_raised`,
     /// `loom_no_run_touches_an_excluded_tick`.
     ceiling: AtomicU64,
-    /// The stamp (tick and sequence in one integer) after which more time for minting should be
-    /// reserved. Ordering: Relaxed, because the value is only a hint.
+    /// The stamp after which more time for minting should be reserved. Ordering: Relaxed, because
+    /// the value is only a hint.
     refill: AtomicU64,
 }
 
-/// A run of stamps (tick and sequence in one integer) that belongs to one caller, and the clock
-/// time from which its ids may be sent.
+/// A run of stamps that belongs to one caller, and the clock time from which its ids may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grant {
     /// The first stamp of the run, relative to the sequencer's start.
@@ -82,7 +80,7 @@ pub(crate) struct Grant {
     pub refill: bool,
 }
 
-/// The reason why no run of stamps (tick and sequence in one integer) was reserved for a request.
+/// The reason why no run of stamps was reserved for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shortage {
     /// Too few sequence numbers are free before `due`, and the wait until then would be too long.
@@ -90,8 +88,7 @@ pub(crate) enum Shortage {
         /// The clock time from which the requested ids could be sent.
         due: UnixNanos,
     },
-    /// The ids would be above the horizon (the time up to which ids may be minted). The horizon
-    /// must first be raised to `needed`.
+    /// The ids would be above the horizon. The horizon must first be raised to `needed`.
     Horizon {
         /// The lowest horizon with which the ids can be reserved.
         needed: UnixNanos,
@@ -99,8 +96,7 @@ pub(crate) enum Shortage {
     /// The ids would be later than the last id that the format can mint.
     Ended,
     /// The format cannot be minted yet, because earlier ids may have any time before its first
-    /// whole tick (time unit). That tick follows a floor (a time below which no node mints) or the
-    /// setting `start_after`.
+    /// whole tick. That tick follows a floor or the setting `start_after`.
     NotOpen {
         /// The instant at which the format's first whole tick begins.
         opens_at: UnixNanos,
@@ -112,7 +108,7 @@ pub(crate) enum Shortage {
 impl Sequencer {
     /// Creates a sequencer, which hands out no ids until [`raise`](Self::raise) permits them.
     ///
-    /// `end_tick`, counted since the epoch, is the first tick (time unit) too late for the format.
+    /// `end_tick`, counted since the epoch, is the first tick too late for the format.
     pub(crate) fn new(
         line: StampLine,
         start: SessionStart,
@@ -151,7 +147,7 @@ impl Sequencer {
         Sequencer { spread, ..self }
     }
 
-    /// Limits the sequencer to ticks (time units) after `tick`, which is counted since the epoch.
+    /// Limits the sequencer to ticks after `tick`, which is counted since the epoch.
     #[must_use]
     pub(in crate::minting) fn after_tick(self, tick: u128) -> Sequencer {
         let first = self
@@ -162,7 +158,7 @@ impl Sequencer {
         Sequencer { first, ..self }
     }
 
-    /// Makes the sequencer skip `ticks`, ascending ranges of ticks (time units) since the epoch.
+    /// Makes the sequencer skip `ticks`, ascending ranges of ticks since the epoch.
     #[must_use]
     pub(in crate::minting) fn around(self, ticks: Arc<[Range<u64>]>) -> Sequencer {
         let exclusion = Exclusion::new(ticks, &self.line, self.first);
@@ -177,7 +173,7 @@ impl Sequencer {
         self.exclusion.is_some()
     }
 
-    /// Returns the converter between stamps (tick and sequence in one integer) and instants.
+    /// Returns the converter between stamps and instants.
     pub(crate) fn line(&self) -> &StampLine {
         &self.line
     }
@@ -222,8 +218,8 @@ impl Sequencer {
                     return Err(Shortage::Sequence { due });
                 }
             }
-            // Acquire: pairs with the Release in raise_ceiling(). If a thread reads a ceiling (the
-            // first stamp not to hand out), the time below it is reserved on disk.
+            // Acquire: pairs with the Release in raise_ceiling(). If a thread reads a ceiling, the
+            // time below it is reserved on disk.
             if end > self.state.ceiling.load(Ordering::Acquire) {
                 return match &self.exclusion {
                     None => Err(Shortage::Horizon {
@@ -340,9 +336,9 @@ impl Sequencer {
         Err(Shortage::Ended)
     }
 
-    /// Returns the next stamp (tick and sequence in one integer), or the first one of the current
-    /// tick if that is later, because earlier ticks are not used any more. Does not check excluded
-    /// ticks, the reserved time or the end of the format.
+    /// Returns the next stamp, or the first one of the current tick if that is later, because
+    /// earlier ticks are not used any more. Does not check excluded ticks, the reserved time or the
+    /// end of the format.
     pub(in crate::minting) fn first_free(&self, moment: &Moment) -> u64 {
         self.state
             .next
@@ -350,14 +346,14 @@ impl Sequencer {
             .max(self.floor(moment))
     }
 
-    /// Returns the first stamp (tick and sequence in one integer) of the tick of `moment.now`.
+    /// Returns the first stamp of the tick of `moment.now`.
     fn floor(&self, moment: &Moment) -> u64 {
         let tick = self.line.tick_at(moment.now);
         tick.saturating_mul(self.line.per_tick())
     }
 
-    /// Returns the clock time from which `count` consecutive ids could be sent. Excluded ticks
-    /// (time units) are skipped, but only until the wait would exceed `wait_max`.
+    /// Returns the clock time from which `count` consecutive ids could be sent. Excluded ticks are
+    /// skipped, but only until the wait would exceed `wait_max`.
     pub(in crate::minting) fn due_for(
         &self,
         count: u64,
@@ -374,17 +370,17 @@ impl Sequencer {
         }
     }
 
-    /// Checks that all stamps (tick and sequence in one integer) below `end` may be handed out.
+    /// Checks that all stamps below `end` may be handed out.
     ///
     /// # Errors
     /// Returns [`Shortage::Ended`] if `end` is after the last stamp of the format, or
-    /// [`Shortage::Horizon`] if it is above the horizon (the time up to which ids may be minted).
+    /// [`Shortage::Horizon`] if it is above the horizon.
     pub(in crate::minting) fn check(&self, end: u64) -> Result<(), Shortage> {
         if end > self.end {
             return Err(Shortage::Ended);
         }
-        // Acquire: pairs with the Release in raise_ceiling(). If a thread reads a ceiling (the
-        // first stamp that must not be handed out), the time below the ceiling is reserved on disk.
+        // Acquire: pairs with the Release in raise_ceiling(). If a thread reads a ceiling, the time
+        // below the ceiling is reserved on disk.
         if end > self.state.ceiling.load(Ordering::Acquire) {
             return Err(Shortage::Horizon {
                 needed: self.line.instant_covering(end),
@@ -393,8 +389,8 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Reserves and returns all free stamps (tick and sequence in one integer) below `until` from
-    /// the tick of `moment` on, if any. Call [`check`](Self::check) with `until` first.
+    /// Reserves and returns all free stamps below `until` from the tick of `moment` on, if any.
+    /// Call [`check`](Self::check) with `until` first.
     pub(in crate::minting) fn take_until(&self, until: u64, moment: &Moment) -> Option<Range<u64>> {
         assert_eq!(
             self.check(until),
@@ -421,15 +417,14 @@ impl Sequencer {
     }
 
     /// `true` if little of the reserved minting time is left, so that more should be reserved soon.
-    /// `end` is the stamp (tick and sequence in one integer) after the last one handed out.
+    /// `end` is the stamp after the last one handed out.
     #[inline]
     pub(in crate::minting) fn needs_refill(&self, end: u64) -> bool {
         end > self.state.refill.load(Ordering::Relaxed)
     }
 
-    /// Returns the time of the first possible id, if a floor (a time below which no node mints) or
-    /// the setting `start_after` makes it later than the start of the session. Otherwise returns
-    /// `None`.
+    /// Returns the time of the first possible id, if a floor or the setting `start_after` makes it
+    /// later than the start of the session. Otherwise returns `None`.
     pub(in crate::minting) fn opens_at(&self) -> Option<UnixNanos> {
         let is_later = self.first > self.line.first_stamp_at(self.start.at);
         is_later.then(|| self.line.tick_start(self.first / self.line.per_tick()))
@@ -473,7 +468,7 @@ impl Sequencer {
     }
 
     /// Returns an instant that is later than the times of all ids handed out so far, or the start
-    /// of the session (period of minting) if no id was handed out.
+    /// of the session if no id was handed out.
     pub(crate) fn reached(&self) -> UnixNanos {
         match self.state.next.load(Ordering::Relaxed) {
             // Do not return the time of the first possible id, which is years ahead if the epoch is
@@ -505,8 +500,7 @@ impl Sequencer {
         }
     }
 
-    /// Returns the clock time from which all ids with stamps (tick, sequence) below `end` may be
-    /// sent.
+    /// Returns the clock time from which all ids with stamps below `end` may be sent.
     pub(in crate::minting) fn due(&self, end: u64, moment: &Moment) -> UnixNanos {
         let last_tick = (end - 1) / self.line.per_tick();
         let by_clock = self
@@ -538,7 +532,7 @@ pub(crate) struct CatchUp {
 }
 
 /// The clock time of one request, which is read once, and the session's own time if that is ahead.
-/// The session's own time begins at the start of the session (period of minting).
+/// The session's own time begins at the start of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// The clock time, which is an estimate of the true time.
@@ -550,8 +544,8 @@ pub(crate) struct Moment {
 }
 
 impl CatchUp {
-    /// Creates the speed limit of a session (period of minting) whose ids begin at time `start`
-    /// while the clock shows `now`.
+    /// Creates the speed limit of a session whose ids begin at time `start` while the clock shows
+    /// `now`.
     pub(crate) fn new(start: UnixNanos, now: UnixNanos) -> CatchUp {
         CatchUp {
             start,
@@ -560,8 +554,8 @@ impl CatchUp {
         }
     }
 
-    /// Returns the clock time `now` and, while the session (period of minting) is ahead of the
-    /// clock, the session's own time, which advances at half speed so that the clock catches up.
+    /// Returns the clock time `now` and, while the session is ahead of the clock, the session's own
+    /// time, which advances at half speed so that the clock catches up.
     #[inline]
     pub(crate) fn at(&self, now: UnixNanos) -> Moment {
         if now >= self.caught_up_at {

@@ -15,7 +15,7 @@ use crate::time::models::explore;
 const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 const TICK: Duration = Duration::from_millis(1);
 
-/// Returns a sequencer with two ids in each tick (time unit), so that few ids fill a tick.
+/// Returns a sequencer with two ids in each tick, so that few ids fill a tick.
 fn sequencer() -> Sequencer {
     let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 2, START);
     Sequencer::new(line, SessionStart::at(START), u128::MAX, 1)
@@ -40,8 +40,8 @@ fn loom_two_reservations_never_overlap() {
         let other = {
             let sequencer = Arc::clone(&sequencer);
             thread::spawn(move || {
-                // The clock of this thread is one tick (time unit) ahead. The two threads therefore
-                // reserve ids before and after the end of a tick at the same time.
+                // The clock of this thread is one tick ahead. The two threads therefore reserve ids
+                // before and after the end of a tick at the same time.
                 let moment = CatchUp::new(START, START).at(START.after(TICK));
                 [
                     stamps(sequencer.reserve(3, &moment, TICK), 3),
@@ -127,8 +127,8 @@ fn loom_no_stamp_is_above_a_horizon_that_is_being_raised() {
         "a stamp below a horizon raised by the other thread",
         |tally| {
             let sequencer = Arc::new(sequencer());
-            // Stands for the horizon (time limit of ids) on disk. The writer stores it here before
-            // it raises the sequencer's horizon, so a thread that gets ids must see it.
+            // Stands for the horizon on disk. The writer stores it here before it raises the
+            // sequencer's horizon, so a thread that gets ids must see it.
             let durable = Arc::new(AtomicU64::new(START.get()));
             let writer = {
                 let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
@@ -221,8 +221,8 @@ fn loom_no_run_touches_an_excluded_tick() {
     explore(
         "both threads got stamps, one of them behind the excluded tick",
         |tally| {
-            // Each tick (time unit) has two ids. The second tick, with ids 2 and 3, is skipped.
-            // Requests that may wait for one tick can get ids 0, 1, 4 and 5.
+            // Each tick has two ids. The second tick, with ids 2 and 3, is skipped. Requests that
+            // may wait for one tick can get ids 0, 1, 4 and 5.
             let sequencer = Arc::new(sequencer().around([FIRST_TICK + 1..FIRST_TICK + 2].into()));
             sequencer.raise(START.after(TICK * 10), START);
             let moment = CatchUp::new(START, START).at(START);

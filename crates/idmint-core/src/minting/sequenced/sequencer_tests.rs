@@ -1,5 +1,5 @@
-//! Tests of the sequencer, which hands out stamps (ticks with sequence numbers). The tests cover
-//! its horizon, a start ahead of the clock, the spread of sequence numbers and excluded ticks.
+//! Tests of the sequencer, which hands out stamps. The tests cover its horizon, a start ahead of
+//! the clock, the spread of sequence numbers and excluded ticks.
 
 use super::*;
 use crate::time::UnixTime;
@@ -216,9 +216,9 @@ fn nothing_is_minted_before_the_epoch() {
     assert!(sequencer.reserve(1, &catch_up.at(FAR), NO_WAIT).is_ok());
 }
 
-/// Returns the first stamp (tick and sequence number as one integer) that each request gets, with
-/// four stamps per second. `left_out` are the excluded seconds, counted from the start. Each item
-/// of `asked` is a request: the second of its arrival, and its count.
+/// Returns the first stamp that each request gets, with four stamps per second. `left_out` are the
+/// excluded seconds, counted from the start. Each item of `asked` is a request: the second of its
+/// arrival, and its count.
 fn first_around(left_out: &[Range<u64>], asked: &[(u64, u64)]) -> Vec<Result<u64, Shortage>> {
     let tick = |second: u64| START.get() / 1_000_000_000 + second;
     let ticks: Vec<_> = left_out

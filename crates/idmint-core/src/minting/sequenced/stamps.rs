@@ -10,9 +10,8 @@ use std::time::Duration;
 use crate::id::{FieldKind, Layout, Progression};
 use crate::time::{Tick, UnixNanos, UnixTime};
 
-/// Converts between instants and stamps (tick and sequence in one integer) of one format. Stamps
-/// are relative to the tick in which a sequencer starts, because absolute stamps need more than 64
-/// bits.
+/// Converts between instants and stamps of one format. Stamps are relative to the tick in which a
+/// sequencer starts, because absolute stamps need more than 64 bits.
 ///
 /// Units: stamps and ticks relative to the start, instants in nanoseconds since 1970.
 ///
@@ -22,21 +21,21 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 /// clock.
 #[derive(Debug, Clone)]
 pub(crate) struct StampLine {
-    /// The instant whose tick (time unit) has the relative number 0, never before the epoch.
+    /// The instant whose tick has the relative number 0, never before the epoch.
     base: UnixNanos,
     /// The time from the beginning of the tick that contains `base` to `base` itself, in units of
     /// `1 / parts` nanoseconds (see [`Tick::parts`]).
     phase: u64,
-    /// The first tick (time unit) of this converter, counted since the epoch. Its number may need
-    /// more than 64 bits if the epoch is long before 1970, but no id is minted in such a tick.
+    /// The first tick of this converter, counted since the epoch. Its number may need more than 64
+    /// bits if the epoch is long before 1970, but no id is minted in such a tick.
     base_tick: u128,
     tick: Tick,
     per_tick: u64,
 }
 
 impl StampLine {
-    /// Creates a converter between instants and stamps (tick and sequence in one integer). Stamp 0
-    /// is the first one of the tick of `start`, or of the tick at the epoch if that is later.
+    /// Creates a converter between instants and stamps. Stamp 0 is the first one of the tick of
+    /// `start`, or of the tick at the epoch if that is later.
     ///
     /// `per_tick` is the number of values that the sequence has in a tick, 1 to 2^32.
     ///
@@ -67,8 +66,8 @@ impl StampLine {
         self.per_tick
     }
 
-    /// Returns the instant at which this converter starts. No stamp (tick and sequence in one
-    /// integer) before this instant is handed out.
+    /// Returns the instant at which this converter starts. No stamp before this instant is handed
+    /// out.
     pub(crate) fn base(&self) -> UnixNanos {
         self.base
     }
@@ -83,8 +82,8 @@ impl StampLine {
         )
     }
 
-    /// Returns the first stamp (tick and sequence in one integer) of `tick`, counted since the
-    /// epoch. The stamp is relative to the converter's first tick, or zero if `tick` is earlier.
+    /// Returns the first stamp of `tick`, counted since the epoch. The stamp is relative to the
+    /// converter's first tick, or zero if `tick` is earlier.
     pub(crate) fn stamp_of_tick(&self, tick: u128) -> u64 {
         bounded(
             tick.saturating_sub(self.base_tick)
@@ -92,8 +91,8 @@ impl StampLine {
         )
     }
 
-    /// Returns the first stamp (tick and sequence in one integer) of the first tick that begins at
-    /// or after `instant`, or 0 if that tick is before the converter's first tick.
+    /// Returns the first stamp of the first tick that begins at or after `instant`, or 0 if that
+    /// tick is before the converter's first tick.
     pub(crate) fn first_whole_tick_at(&self, instant: UnixNanos) -> u64 {
         let before_base = u128::from(self.base.get().saturating_sub(instant.get()))
             * u128::from(self.tick.parts());
@@ -135,7 +134,7 @@ impl StampLine {
     }
 
     /// Returns the earliest instant `h` with `first_stamp_at(h) >= end`. If time is reserved up to
-    /// `h`, the stamps (tick and sequence in one integer) below `end` may be handed out.
+    /// `h`, the stamps below `end` may be handed out.
     pub(crate) fn instant_covering(&self, end: u64) -> UnixNanos {
         let Some(last) = end.checked_sub(1) else {
             return self.base;
@@ -175,8 +174,8 @@ impl StampLine {
     }
 }
 
-/// Converts a bound to 64 bits. A number that does not fit becomes `u64::MAX`, which no stamp (tick
-/// and sequence in one integer) ever reaches.
+/// Converts a bound to 64 bits. A number that does not fit becomes `u64::MAX`, which no stamp ever
+/// reaches.
 #[inline]
 fn bounded(number: u128) -> u64 {
     u64::try_from(number.min(u64::MAX.into())).expect("not above the greatest of 64 bits")
@@ -241,8 +240,8 @@ impl Shape {
     }
 }
 
-/// A run: ids of one worker number with consecutive stamps (tick and sequence in one integer). No
-/// other run contains any of these stamps.
+/// A run: ids of one worker number with consecutive stamps. No other run contains any of these
+/// stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(in crate::minting) steps: Steps,
@@ -311,7 +310,7 @@ pub(in crate::minting) struct LaneRuns {
 
 impl LaneRuns {
     /// Creates a reader of the ids in `runs`. The runs must be ordered by worker number and then by
-    /// stamp (tick and sequence in one integer).
+    /// stamp.
     pub(in crate::minting) fn new(runs: Vec<Run>) -> LaneRuns {
         LaneRuns { runs }
     }
@@ -325,8 +324,8 @@ impl LaneRuns {
     /// `limit` ids, which must be at least one. Returns `None` if no ids are left.
     pub(in crate::minting) fn take_progression(&mut self, limit: u64) -> Option<Progression> {
         let left = self.runs.iter_mut().filter(|run| run.count > 0);
-        // If several runs (ids of one worker number) continue in the same tick, `min_by_key`
-        // returns the first one, which has the lowest worker number.
+        // If several runs continue in the same tick, `min_by_key` returns the first one, which has
+        // the lowest worker number.
         left.min_by_key(|run| run.tick)?.take_progression(limit)
     }
 }
@@ -348,8 +347,8 @@ mod tests {
         (1_600_000_000_000_000_000_u64..2_500_000_000_000_000_000).prop_map(UnixNanos::new)
     }
 
-    /// Converts a stamp (tick and sequence in one integer) that counts from the first tick of
-    /// `line` to one that counts from the epoch, so that stamps of different lines can be compared.
+    /// Converts a stamp that counts from the first tick of `line` to one that counts from the
+    /// epoch, so that stamps of different lines can be compared.
     fn absolute(line: &StampLine, stamp: u64) -> u128 {
         let (tick, sequence) = line.tick_and_sequence(stamp);
         u128::from(tick) * u128::from(line.per_tick()) + u128::from(sequence)

@@ -158,8 +158,9 @@ fn write_progression(
     written
 }
 
-/// Copies `sample` (text and separator) with each pair in `endings` as last two letters. Stops if a
-/// chunk, which can exceed the text, does not fit `out`. Copies no `sample` above [`CHUNK_MAX`].
+/// Copies `sample`, a text with its separator, once for each pair in `endings`. The pair replaces
+/// the last two letters of the text. Stops when the next chunk, which can be longer than its text,
+/// does not fit into `out`. Does not copy a `sample` longer than [`CHUNK_MAX`].
 ///
 /// Returns the number of texts written.
 fn copy_sample(sample: &[u8], seam_len: usize, endings: Later<'_>, out: &mut [u8]) -> usize {

@@ -427,7 +427,8 @@ impl Functions<'_> {
     }
 }
 
-/// Returns the weight (what one unit adds) of the digit at `place`, counted from 0 at the right.
+/// Returns the weight of the digit at `place`, counted from 0 at the right. The rightmost digit has
+/// the weight 1.
 fn weight(letters: &str, place: usize) -> u128 {
     (0..place)
         .map(|_| u128::try_from(letters.len()).expect("few letters"))
