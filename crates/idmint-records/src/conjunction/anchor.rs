@@ -1,5 +1,5 @@
-//! Anchors determine to which conjunction (close approach of two space objects) a report belongs.
-//! The anchor of a conjunction is the time of closest approach in its first report.
+//! A conjunction is a close approach of two space objects. Its anchor determines which reports
+//! belong to it. The anchor is the time of closest approach in its first report.
 //!
 //! ```text
 //! reach of an anchor, inclusive        |<--- 1 s --->|<--- 1 s --->|
@@ -30,16 +30,15 @@ pub struct Pair {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tca(pub i64);
 
-/// The first report of a conjunction (a close approach of two objects). Later reports are compared
-/// with the anchor.
+/// The first report of a conjunction. Later reports are compared with the anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anchor {
     /// The time of closest approach in the first report. The id of the conjunction is made from
     /// this time and the two objects.
     pub tca: Tca,
-    /// A number that is greater than the rank of every older anchor (first report) of the same
-    /// objects within two seconds. If a report is within one second of two anchors, it joins the
-    /// older one, which has the lower rank.
+    /// A number that is greater than the rank of every older anchor of the same objects within two
+    /// seconds. If a report is within one second of two anchors, it joins the older one, which has
+    /// the lower rank.
     pub rank: u32,
 }
 
@@ -56,8 +55,8 @@ pub struct AnchorPlan {
     pub pair: Pair,
     /// The anchor to store, with its time and rank.
     pub anchor: Anchor,
-    /// The ranges of times in which the two objects must have no other anchor (first report of a
-    /// conjunction) when the plan is written. Otherwise the plan is no longer valid.
+    /// The ranges of times in which the two objects must have no other anchor when the plan is
+    /// written. Otherwise the plan is no longer valid.
     pub free: Vec<RangeInclusive<Tca>>,
 }
 
@@ -85,8 +84,8 @@ impl Pair {
     }
 }
 
-/// The maximum time, in microseconds, between two anchors (first reports) of the same objects that
-/// may belong to one conjunction. The reported time of one conjunction can drift that far.
+/// The maximum time, in microseconds, between two anchors of the same objects that may belong to
+/// one conjunction. The reported time of one conjunction can drift that far.
 const NEAR_MICROS: i64 = 60_000_000;
 
 impl Tca {
@@ -122,14 +121,14 @@ impl Tca {
         self.0 - anchor.0
     }
 
-    /// Returns `true` if a report at this time is near enough to join the conjunction (close
-    /// approach) whose first report is at the time `anchor`.
+    /// Returns `true` if a report at this time is near enough to join the conjunction whose first
+    /// report is at the time `anchor`.
     pub(super) fn is_within_reach_of(self, anchor: Tca) -> bool {
         self.reach().contains(&anchor)
     }
 
     /// Returns the range from one second before to one second after this time. A report at this
-    /// time can join a conjunction (close approach) whose first report is in this range.
+    /// time can join a conjunction whose first report is in this range.
     pub fn reach(self) -> RangeInclusive<Tca> {
         self.within(REACH_MICROS.unsigned_abs())
     }
@@ -141,8 +140,8 @@ impl Tca {
 
     /// Returns the times from two seconds before to two seconds after this time.
     ///
-    /// [`Anchor::find`] and [`Anchor::create`] need all anchors (first reports) in this range. Two
-    /// anchors that are up to two seconds apart can both be within one second of the same report.
+    /// [`Anchor::find`] and [`Anchor::create`] need all anchors in this range. Two anchors that are
+    /// up to two seconds apart can both be within one second of the same report.
     pub fn neighbourhood(self) -> RangeInclusive<Tca> {
         Tca(self.0.saturating_sub(2 * REACH_MICROS))..=Tca(self.0.saturating_add(2 * REACH_MICROS))
     }

@@ -1,5 +1,5 @@
-//! The ids that other organizations give to conjunctions (close approaches). They are stored with
-//! the conjunction, so that the conjunction can be found by each of these ids.
+//! The ids that other organizations give to conjunctions. They are stored with the conjunction, so
+//! that the conjunction can be found by each of these ids.
 
 use std::fmt;
 
@@ -23,8 +23,8 @@ impl ExternalId {
     /// in a Conjunction Data Message (CCSDS 508.0-B-1, 6.3.1.2).
     pub const LEN_MAX: usize = 254;
 
-    /// The maximum number of external ids (ids of other organizations) that are stored for a
-    /// conjunction. Further ids are not stored.
+    /// The maximum number of external ids that are stored for a conjunction. Further ids are not
+    /// stored.
     pub const COUNT_MAX: usize = 16;
 
     /// Creates an external id. Returns `None` if the text is empty or has more than

@@ -1,4 +1,4 @@
-//! Groups reports by conjunction (close approach). Each report joins one or begins a new one.
+//! Groups reports by conjunction. Each report joins a stored conjunction or begins a new one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -15,14 +15,13 @@ use super::sent_report::{NotedRule, SentReport};
 pub struct Grouped {
     /// The id that the report gets.
     pub id: u128,
-    /// `true` if the report is the first report of its conjunction (close approach). `None` if this
-    /// is unknown, because conjunctions are not stored.
+    /// `true` if the report is the first report of its conjunction. `None` if this is unknown,
+    /// because conjunctions are not stored.
     pub created: Option<bool>,
-    /// The time of the conjunction's anchor (its first report). The id is made from this time and
-    /// the two objects.
+    /// The time of the conjunction's anchor. The id is made from this time and the two objects.
     pub anchor: Tca,
-    /// The time from the anchor (first report) of the conjunction to this report, in microseconds.
-    /// The value is negative if the time in this report is before the anchor.
+    /// The time from the anchor of the conjunction to this report, in microseconds. The value is
+    /// negative if the time in this report is before the anchor.
     pub delta_us: i64,
     /// `true` if the id differs from the id that the sender attached to the report. `None` if the
     /// report has no attached id.
@@ -65,8 +64,8 @@ pub enum GroupError {
     },
 }
 
-/// A request to assign reports to conjunctions (close approaches). Either all reports of the
-/// request are assigned, or none.
+/// A request to assign reports to conjunctions. Either all reports of the request are assigned, or
+/// none.
 #[derive(Debug, Clone)]
 pub struct GroupRequest {
     minter: Arc<GroupedMinter>,
@@ -83,9 +82,9 @@ struct Keyed {
     noted: Option<NotedAnchor>,
 }
 
-/// An id that a sender attached to a report, and the possible times of the anchor (first report) of
-/// the close approach with this id. All times within one tick (time unit of the format) give the
-/// same id, so the exact time of the anchor is unknown.
+/// An id that a sender attached to a report, and the possible times of the anchor of the close
+/// approach with this id. All times within one tick give the same id, so the exact time of the
+/// anchor is unknown.
 #[derive(Debug, Clone, Copy)]
 struct NotedAnchor {
     id: u128,
@@ -141,8 +140,7 @@ impl Keyed {
         (!times.is_empty()).then_some(times)
     }
 
-    /// Returns the times near which stored anchors (first reports of conjunctions) must be looked
-    /// up to group this report.
+    /// Returns the times near which stored anchors must be looked up to group this report.
     fn times(&self) -> impl Iterator<Item = Tca> {
         std::iter::once(self.tca).chain(self.noted.map(|noted| noted.nearest))
     }
@@ -155,12 +153,13 @@ enum Choice {
     /// The report begins a new conjunction, whose id is made from the report's time of closest
     /// approach.
     Own,
-    /// The report begins a new conjunction, which gets the id that the sender attached and, of the
-    /// times that this id stands for, the one [nearest](NotedAnchor::nearest) to the report.
+    /// The report begins a new conjunction, which gets the id that the sender attached. Of the
+    /// times that give this id, the one [nearest](NotedAnchor::nearest) to the report becomes the
+    /// anchor.
     Adopted(NotedAnchor),
 }
 
-/// The anchors (first reports) of new conjunctions, which are planned, but not stored yet.
+/// The anchors of new conjunctions, which are planned, but not stored yet.
 #[derive(Debug, Default)]
 pub struct NewAnchors {
     /// The anchors are sorted by time, because a request can create 100 000 of one pair.
@@ -174,7 +173,7 @@ impl NewAnchors {
         of_pair.insert(plan.anchor.tca, plan.anchor);
     }
 
-    /// Returns the planned anchors (first reports) of this pair within two seconds of `tca`.
+    /// Returns the planned anchors of this pair within two seconds of `tca`.
     fn around(&self, format: &str, pair: Pair, tca: Tca) -> impl Iterator<Item = Anchor> {
         let of_pair = self
             .by_format
@@ -186,7 +185,7 @@ impl NewAnchors {
 }
 
 impl GroupRequest {
-    /// Creates a request to assign these reports to conjunctions (close approaches).
+    /// Creates a request to assign these reports to conjunctions.
     ///
     /// # Errors
     /// Returns [`GroupRefusal`] for the first report for which no id can be made, or to which the
@@ -245,9 +244,9 @@ impl GroupRequest {
         self.reports.iter().map(|report| (report.pair, report.tca))
     }
 
-    /// Returns the pairs of objects and the times for which stored anchors (first reports) must be
-    /// looked up. Every report has one item, with its own time. A report with an attached id has a
-    /// second item: of all times that give the attached id, the nearest to the report's own time.
+    /// Returns the pairs of objects and the times for which stored anchors must be looked up. Every
+    /// report has one item, with its own time. A report with an attached id has a second item. Of
+    /// all times that give the attached id, the item has the one nearest to the report's own time.
     pub fn keys(&self) -> impl Iterator<Item = (Pair, Tca)> {
         self.reports
             .iter()
@@ -292,8 +291,8 @@ impl GroupRequest {
         Ok(Some(joined))
     }
 
-    /// Assigns ids using stored and new anchors (first reports of conjunctions). If a report joins
-    /// none of them, plans a new anchor for the report, and adds that anchor to `new`.
+    /// Assigns ids using stored and new anchors. If a report joins none of them, plans a new anchor
+    /// for the report, and adds that anchor to `new`.
     ///
     /// `stored` has the same content as for [`GroupRequest::join_stored`]. `new` has the anchors
     /// that were planned after `stored` was read.
@@ -329,14 +328,14 @@ impl GroupRequest {
                     (report.tca, reach.chain(named).collect())
                 }
                 Choice::Adopted(noted) => {
-                    // All times within one tick (time unit) give the attached id, so require that
-                    // no conjunction is stored at these times. Check only within two seconds of the
+                    // All times within one tick give the attached id, so require that no
+                    // conjunction is stored at these times. Check only within two seconds of the
                     // new anchor, because stored anchors were looked up only there.
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
                     // Without `keep`, the report would join any conjunction within one second, so
                     // require that none is stored there. With `keep`, the report takes its attached
-                    // id even if one is.
+                    // id even if a conjunction is stored there.
                     let reach = (!self.noted_rule.keep).then(|| report.tca.reach());
                     (noted.nearest, reach.into_iter().chain([tick]).collect())
                 }
@@ -358,8 +357,8 @@ impl GroupRequest {
         Ok((grouped, plans))
     }
 
-    /// Returns each report with the stored anchors (first reports of conjunctions) that were looked
-    /// up for it: one list for each of its [keys](GroupRequest::keys).
+    /// Returns each report with the stored anchors that were looked up for it: one list for each of
+    /// its [keys](GroupRequest::keys).
     fn with_stored<'a>(
         &'a self,
         stored: &'a [Vec<Anchor>],

@@ -1,5 +1,4 @@
-//! Tests how reports are grouped into conjunctions, with and without stored anchors (the first
-//! reports of conjunctions).
+//! Tests how reports are grouped into conjunctions, with and without stored anchors.
 
 use std::collections::HashSet;
 
@@ -58,9 +57,8 @@ fn anchor(delta: i64, rank: u32) -> Anchor {
     }
 }
 
-/// Groups reports of the default pair. Returns for each report the time of its anchor (the first
-/// report of its conjunction), in microseconds after the base time, and whether the report created
-/// the anchor.
+/// Groups reports of the default pair. Returns for each report the time of its anchor, in
+/// microseconds after the base time, and whether the report created the anchor.
 fn decide(deltas: &[i64], stored: &[Anchor]) -> Vec<(i64, bool)> {
     let near = |delta: &i64| {
         let neighbourhood = Tca(BASE + delta).neighbourhood();
@@ -270,9 +268,8 @@ const KEEP: NotedRule = NotedRule {
     named_reach: Duration::ZERO,
 };
 
-/// Groups a single report. Returns the time of its anchor (the first report of its conjunction) in
-/// microseconds after the base time, whether the report created the anchor, and whether its id
-/// differs from the attached id.
+/// Groups a single report. Returns the time of its anchor in microseconds after the base time,
+/// whether the report created the anchor, and whether its id differs from the attached id.
 fn match_noted(rule: NotedRule, sent_report: SentReport, stored: &[Anchor]) -> (i64, bool, bool) {
     let request = request_of(&[sent_report]).with_noted_rule(rule);
     let near = |(_, tca): (Pair, Tca)| {
@@ -391,9 +388,9 @@ fn an_unknown_id_is_adopted_unless_an_anchor_is_within_reach_and_at_once_if_it_i
             (500_000, true, false)
         );
     }
-    // The conjunction of the attached id exists, but its anchor (first report) is more than one
-    // second from the report. The report must not create a second anchor with the same id, so it
-    // gets the id of its own time.
+    // The conjunction of the attached id exists, but its anchor is more than one second from the
+    // report. The report must not create a second anchor with the same id, so it gets the id of its
+    // own time.
     assert_eq!(
         match_noted(TELL, noting(-900_000, 0), &[anchor(200_000, 0)]),
         (-900_000, true, true)
@@ -501,8 +498,8 @@ fn a_plan_for_an_analysis_rests_on_the_named_conjunction_being_unknown() {
     assert_eq!(partly, [reach(600_500_000), free(500_000, 999_999)]);
 }
 
-/// A simplified model of a service that stores anchors (the first reports of conjunctions), so that
-/// reports can be grouped one after another.
+/// A simplified model of a service that stores anchors, so that reports can be grouped one after
+/// another.
 #[derive(Default)]
 struct Stored {
     anchors: HashMap<Pair, Vec<Anchor>>,

@@ -1,5 +1,5 @@
-//! Mints (makes) ids for reports of close approaches of two space objects. An id is made only from
-//! the time and the two objects of a report.
+//! Mints ids for reports of close approaches of two space objects. An id is made only from the time
+//! and the two objects of a report.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use idmint_core::id::{Field, FieldKind, Format, Rejection, Rule};
 use idmint_core::named;
 
 named! {
-    /// Says whether the order of the two objects in a report matters.
+    /// The rule that decides whether the order of the two objects in a report matters.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum PairOrder {
@@ -25,7 +25,7 @@ named! {
 }
 
 /// Mints the ids of one grouped format, which are made from reports of close approaches. The minter
-/// needs no clock, no worker number and no horizon (reserved time).
+/// needs no clock, no worker number and no horizon.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -153,17 +153,17 @@ impl GroupedMinter {
         }
     }
 
-    /// Returns the range of anchors (times in the first report) that give `id` to a conjunction of
-    /// the objects of `report`, or `None` if the id belongs to other objects or is never minted.
-    /// Anchors are never later than the year 9999.
+    /// Returns the range of anchors that give `id` to a conjunction of the objects of `report`, or
+    /// `None` if the id belongs to other objects or is never minted. Anchors are never later than
+    /// the year 9999.
     pub fn anchors_of(&self, id: u128, report: &Report) -> Option<RangeInclusive<Tca>> {
         let parts = self.format.split(id).ok()?;
         let ticks = parts.layout.sum_of(FieldKind::Time, &parts.values)?;
         let begins = self.format.time_of(ticks)?;
         let ends = self.format.time_of(ticks.checked_add(1)?)?;
         let micros = |nanos: i128| i64::try_from(nanos).ok().map(Tca);
-        // `first` is the first whole microsecond in the id's tick (time unit), and `last` is the
-        // last one that responses can represent.
+        // `first` is the first whole microsecond in the id's tick, and `last` is the last one that
+        // responses can represent.
         let first = micros(begins.nanos().checked_add(999)?.div_euclid(1_000))?;
         let last = micros(
             ends.nanos()
@@ -176,8 +176,8 @@ impl GroupedMinter {
         is_of_report.then_some(first..=last)
     }
 
-    /// Returns the two objects that an id contains, and the range of anchors (times in the first
-    /// report) that give this id to their conjunction. Returns `None` if the id is never minted.
+    /// Returns the two objects that an id contains, and the range of anchors that give this id to
+    /// their conjunction. Returns `None` if the id is never minted.
     pub fn event_of(&self, id: u128) -> Option<(Pair, RangeInclusive<Tca>)> {
         let parts = self.format.split(id).ok()?;
         let of_objects = parts
@@ -196,8 +196,7 @@ impl GroupedMinter {
         Some((Pair { primary, secondary }, self.anchors_of(id, &report)?))
     }
 
-    /// Returns the id of the conjunction of these two objects whose anchor (first report) is at the
-    /// time `tca`.
+    /// Returns the id of the conjunction of these two objects whose anchor is at the time `tca`.
     ///
     /// # Errors
     /// Returns [`ReportError`] for the same reasons as [`id_of`](Self::id_of).
@@ -247,7 +246,7 @@ impl GroupedMinter {
         Ok(ticks)
     }
 
-    /// Returns the object's catalogue number times the stride (place value) of its field in the id.
+    /// Returns the object's catalogue number times the stride of its field in the id.
     fn share(&self, report: &Report, role: Role, field: ObjectField) -> Result<u128, ReportError> {
         let object = report.object(role);
         if u128::from(object) > field.max {

@@ -1,5 +1,5 @@
-//! Rules that convert the designator of a space object (its name in a catalogue), together with the
-//! name of the catalogue, to a catalogue number.
+//! Rules that convert designators of space objects to catalogue numbers. A designator is the name
+//! of an object in a catalogue.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -33,16 +33,15 @@ pub struct ObjectRules {
     accepts_all: bool,
 }
 
-/// The reason why the designator of an object (its name in a catalogue) cannot be converted to a
-/// catalogue number. In an error message, the text of the reason follows the name of the invalid
-/// value.
+/// The reason why the designator of an object cannot be converted to a catalogue number. In an
+/// error message, the text of the reason follows the name of the invalid value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ObjectFault {
     /// The designators of this catalogue are not used as numbers.
     Catalog(String),
     /// The designator is not a number.
     NoNumber(String),
-    /// The designator (name of an object) is a number that is too great for a catalogue number.
+    /// The designator is a number that is too great for a catalogue number.
     TooGreat,
 }
 
@@ -58,8 +57,9 @@ impl Default for ObjectRules {
 }
 
 impl ObjectRules {
-    /// Creates rules to convert designators to numbers. In `catalogs` (compared without regard to
-    /// case), a designator is itself the number. `designators` maps further designators to numbers.
+    /// Creates rules to convert designators to numbers. In the catalogues `catalogs`, whose names
+    /// are compared without regard to case, a designator is itself the number. `designators` maps
+    /// further designators to numbers.
     pub fn new<'a>(
         catalogs: impl IntoIterator<Item = &'a str>,
         designators: impl IntoIterator<Item = (&'a str, u64)>,
@@ -74,10 +74,10 @@ impl ObjectRules {
         }
     }
 
-    /// Creates rules that accept every designator (name of an object) of every catalogue, for a
-    /// client that does not know which ones the service accepts. The number of an unknown
-    /// designator is a hash, which only keeps different objects apart. The two objects of a message
-    /// never have the same hash, so that the service decides if they are the same object.
+    /// Creates rules that accept every designator of every catalogue, for a client that does not
+    /// know which ones the service accepts. The number of an unknown designator is a hash, which
+    /// only keeps different objects apart. The two objects of a message never have the same hash,
+    /// so that the service decides if they are the same object.
     pub fn accepting_all() -> ObjectRules {
         ObjectRules {
             accepts_all: true,
@@ -85,8 +85,8 @@ impl ObjectRules {
         }
     }
 
-    /// Returns the catalogue number of the space object with this designator (its name in a
-    /// catalogue). `catalog` is the name of that catalogue, if the message has it.
+    /// Returns the catalogue number of the space object with this designator. `catalog` is the name
+    /// of the catalogue that has the designator, if the message names it.
     ///
     /// # Errors
     /// Returns the reason why the designator has no number, as a text for people.
@@ -99,9 +99,9 @@ impl ObjectRules {
             })
     }
 
-    /// Returns the number for a designator (name of an object in a catalogue). `listed` is the
-    /// catalogue number that the message has next to the designator. It is used if the designator
-    /// is neither mapped to a number by these rules, nor a number of an accepted catalogue.
+    /// Returns the number for a designator. `listed` is the catalogue number that the message has
+    /// next to the designator. It is used if the designator is neither mapped to a number by these
+    /// rules, nor a number of an accepted catalogue.
     pub(super) fn resolve(
         &self,
         role: Role,

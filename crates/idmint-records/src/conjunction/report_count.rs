@@ -1,4 +1,4 @@
-//! Counts the reports of a conjunction (close approach). Keeps the times of the first and the last.
+//! Counts the reports of a conjunction, and keeps the times of the first and the last report.
 
 use super::anchor::Tca;
 use idmint_core::time::UnixNanos;
@@ -17,8 +17,8 @@ pub struct Seen {
 /// counted while too many other conjunctions have counts in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportCount {
-    /// The number of reports that belong to the conjunction (close approach), or 0 if the
-    /// conjunction was stored without a count of its reports.
+    /// The number of reports that belong to the conjunction, or 0 if the conjunction was stored
+    /// without a count of its reports.
     pub count: u64,
     /// The first report that was counted. If `count` is 0, `first.at` is instead the time at which
     /// idmint noticed that the count is missing.
@@ -47,7 +47,7 @@ impl ReportCount {
         }
     }
 
-    /// Adds the count of later reports of the same conjunction (close approach) to this count.
+    /// Adds the count of later reports of the same conjunction to this count.
     ///
     /// The arrival time of the last report never becomes earlier. Otherwise, a report that arrives
     /// while the clock is set back would make the conjunction look old enough to be removed.

@@ -1,5 +1,6 @@
-//! The reports that one text contains, as JSON or as Conjunction Data Messages. They can be
-//! returned with their ids, or refused with errors that use names in the text, such as `SAT_1_ID`.
+//! The reports that one text contains, as JSON or as Conjunction Data Messages. The reports can be
+//! returned with their ids. If they are refused, the errors use the names in the text, such as
+//! `SAT_1_ID`.
 
 use std::collections::BTreeMap;
 
@@ -41,9 +42,9 @@ pub enum PlainKind {
     /// The JSON in which analysts write reports, with the members `event_id`, `tca`,
     /// `primary_object.norad_id` and `secondary_object.norad_id`.
     Analysis {
-        /// `true` if the service stores conjunctions (close approaches). An `event_id` that does
-        /// not belong to the report's objects is then stored as the id of another originator. If
-        /// `false`, such an `event_id` is an error.
+        /// `true` if the service stores conjunctions. An `event_id` that does not belong to the
+        /// report's objects is then stored as the id of another originator. If `false`, such an
+        /// `event_id` is an error.
         keeps_foreign: bool,
     },
 }
@@ -131,7 +132,8 @@ pub enum ReportsError {
     /// conjunction id from idmint that does not belong to it.
     #[error(transparent)]
     Message(#[from] CdmError),
-    /// The values of a plain report (no Conjunction Data Message) are invalid, or give no id.
+    /// A plain report, which is not part of a Conjunction Data Message, has invalid values or gets
+    /// no id.
     #[error("{}{}{error}", of_index(.index), .member.map(|member| format!("{member}: ")).unwrap_or_default())]
     Report {
         /// The index of the report in the list, counted from 0, or `None` if the reports were not

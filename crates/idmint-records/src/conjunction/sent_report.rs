@@ -25,7 +25,7 @@ impl SentReport {
     }
 }
 
-/// Says how the conjunction id that a sender has attached to a report is used.
+/// The rule for the use of the conjunction id that a sender has attached to a report.
 ///
 /// By default, a report joins the oldest anchor within one second, even if the id of that anchor
 /// differs from the attached id. If no anchor is within one second, the report can create an anchor
@@ -40,20 +40,20 @@ impl SentReport {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NotedRule {
     /// `true` if a report always keeps the id that its sender attached. The report joins the
-    /// conjunction (close approach) with this id, however far away in time it is, and even if
-    /// others are nearer. If no such conjunction is stored, the report begins one.
+    /// conjunction with this id, however far away in time it is, and even if others are nearer. If
+    /// no such conjunction is stored, the report begins one.
     pub keep: bool,
     /// `true` if a report is refused when the id that it would get differs from its attached id.
     /// Otherwise the response only says that the ids differ.
     pub must_agree: bool,
     /// The maximum difference in time, inclusive, at which a report joins the stored conjunction
-    /// (close approach) whose id its sender attached. It matters only if no conjunction is within
-    /// one second of the report. It is zero except for analyses (reports in the JSON of analysts).
+    /// whose id its sender attached. It matters only if no conjunction is within one second of the
+    /// report. It is zero except for analyses.
     pub named_reach: Duration,
 }
 
-/// The name under which the id of a conjunction (close approach) is attached to a report: in a
-/// comment, as a JSON member or as a CSV column.
+/// The name under which the id of a conjunction is attached to a report: in a comment, as a JSON
+/// member or as a CSV column.
 pub const EVENT_ID_KEY: &str = "CONJUNCTION_EVENT_ID";
 
 /// The keyword for a conjunction id in Conjunction Data Messages since version 2.0. An organisation
@@ -69,8 +69,8 @@ pub enum NotedFault {
     /// The attached id does not belong to a close approach of the report's two objects.
     #[error("is not the id of a conjunction of these two objects; check the objects and the id")]
     OtherObjects,
-    /// The report does not belong to the conjunction (close approach) that has the attached id. The
-    /// value is the id that the report gets instead, as text.
+    /// The report does not belong to the conjunction that has the attached id. The value is the id
+    /// that the report gets instead, as text.
     #[error(
         "is not the id of this conjunction, which gets {0:?}; noted=keep keeps the id of the report"
     )]

@@ -294,7 +294,7 @@ pub struct LineTooLong {
 }
 
 impl LineTooLong {
-    /// The maximum length of a line (one event as JSON) in bytes, without the line feed.
+    /// The maximum length of a line in bytes, without the line feed.
     pub const LEN_MAX: usize = LINE_LEN_MAX;
 }
 
@@ -320,7 +320,7 @@ impl ChainLines {
         }
     }
 
-    /// Reads the next chunk of the text, and checks every line (event) that is now complete.
+    /// Reads the next chunk of the text, and checks every line that is now complete.
     ///
     /// # Errors
     /// Returns [`LineTooLong`] if a line is too long. The chain then cannot be checked to its end.

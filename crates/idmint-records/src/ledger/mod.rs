@@ -6,9 +6,10 @@
 //!                                    0005cd7556b05092 aecc815d            aa77f99c
 //! ```
 //!
-//! This module does no I/O and reads no clock. A caller plans an append after the head (the last
-//! event) of a ledger. The caller then stores the plan, unless the head has changed in the
-//! meantime. The plan also contains the new head. Anyone who has the events can check the chain.
+//! This module does no I/O and reads no clock. The last event of a ledger is its head. A caller
+//! plans an append after the head. The caller then stores the plan, unless the head has changed in
+//! the meantime. The plan also contains the new head. Anyone who has the events can check the
+//! chain.
 //!
 //! ```
 //! use idmint_records::ledger::{AppendPlan, ChainChecker, Event, EventTime, LedgerRequest, KeyHash, RequestMark, digest_of};

@@ -66,8 +66,8 @@ impl Message {
         &self.version
     }
 
-    /// Returns the attached id, if the message has one. It is the id of the conjunction (close
-    /// approach) in the comment, JSON member or CSV column that only idmint writes.
+    /// Returns the attached id, if the message has one. It is the id of the conjunction in the
+    /// comment, JSON member or CSV column that only idmint writes.
     pub fn existing_id(&self) -> Option<&ExistingId> {
         self.existing_id.as_ref()
     }
@@ -327,8 +327,7 @@ impl<'a> Draft<'a> {
         self.current = None;
     }
 
-    /// Records the designator (such as a catalogue number) of the object whose block of values is
-    /// being read.
+    /// Records the designator of the object whose block of values is being read.
     pub(super) fn designator(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
         let role = self.current_object(line, CCSDS.objects[0])?;
         self.object(role, line, text)
@@ -346,7 +345,7 @@ impl<'a> Draft<'a> {
         self.current.ok_or_else(unknown)
     }
 
-    /// Records the name of the catalogue in which an object has its designator (such as a number).
+    /// Records the name of the catalogue in which an object has its designator.
     pub(super) fn catalog(&mut self, role: Role, line: u64, text: &str) -> Result<(), CdmError> {
         let at = index_of(role);
         check_new(&self.objects[at].catalog, line, self.names.catalogs[at])?;

@@ -1,4 +1,5 @@
-//! Collects the result (a message or an error) for each message of a document while it is read.
+//! Collects a result for each message of a document while the document is read. The result is the
+//! message or an error.
 
 use super::draft::Message;
 use super::error::CdmError;

@@ -76,7 +76,7 @@ pub(super) fn unknown_version(text: &str) -> String {
     format!("{} is not a known version; use 1.0 or 2.0", quote(text))
 }
 
-/// The way in which the id of a conjunction (close approach) is written into a CCSDS 508.0 message.
+/// The way in which the id of a conjunction is written into a CCSDS 508.0 message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteForm {

@@ -1,5 +1,5 @@
-//! Plans appends to ledgers (chains of events). The ids to store are computed from the new events,
-//! the last event of the ledger (its head) and the current time.
+//! Plans appends to ledgers. The ids to store are computed from the new events, the last event of
+//! the ledger and the current time.
 
 use std::time::Duration;
 

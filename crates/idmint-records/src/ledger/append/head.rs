@@ -1,4 +1,4 @@
-//! The head of a ledger (its last event), and the links of its chain of events.
+//! The head of a ledger, and the links of its chain of events.
 
 use crate::ledger::events::{EventId, EventTime};
 
@@ -29,9 +29,10 @@ pub struct Link {
 }
 
 impl Link {
-    /// Returns a link (an event's id and position, and the id of the event before it) for each of
-    /// several consecutive events. `ids` are the ids of these events, and `first_place` is the
-    /// position of the first one in the ledger. `previous` is the id of the event before them.
+    /// Returns a link for each of several consecutive events. A link has the id and the position of
+    /// an event, and the id of the event before it. `ids` are the ids of these events, and
+    /// `first_place` is the position of the first one in the ledger. `previous` is the id of the
+    /// event before them.
     pub fn chain(
         previous: EventId,
         first_place: u64,

@@ -1,4 +1,4 @@
-//! Plans or refuses appends, based on a request and the last event of its ledger (event chain).
+//! Plans or refuses appends, based on a request and the last event of its ledger.
 
 mod append_plan;
 mod append_refusal;

@@ -28,8 +28,8 @@ pub struct ClosedSeries {
     pub by: Option<String>,
 }
 
-/// The change that closes a series (a named sequence of numbers), for the caller to store. The
-/// change is valid while the series is open and its last number is `before`.
+/// The change that closes a series, for the caller to store. The change is valid while the series
+/// is open and its last number is `before`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosePlan {
     /// The last number of the series at the time when the plan was made, or `None` if the series

@@ -468,8 +468,8 @@ impl NumberPlan {
                 wrong,
             });
         };
-        // Record the new number later than the wrong one. After a restore, the journals (each
-        // node's log of its commits) may contain both, and the later number is then the right one.
+        // Record the new number later than the wrong one. After a restore, the journals may contain
+        // both, and the later number is then the right one.
         let later = EventTime::from_micros(head.recorded.micros() + 1).unwrap_or(head.recorded);
         Ok(NumberPlan {
             before: Some(head),

@@ -86,9 +86,9 @@ pub struct NumberRule {
 /// If several rules match a series, the rule with the most specific pattern applies. If no rule
 /// matches, the series begins at 1, and its numbers are written as plain digits.
 ///
-/// No text stands for two numbers: the rules are refused if any series could write a text that the
-/// same or another series could write for another number. Plain digits are exempt, but after a
-/// change of the rules, a series must not repeat its own plain digits.
+/// No text stands for two numbers. The rules are refused if a series could write a text that the
+/// same series or another one could write for a different number. Plain digits are exempt, but
+/// after a change of the rules, a series must not repeat its own plain digits.
 ///
 /// ```
 /// use idmint_records::ledger::{NumberCheck, NumberRule, NumberRules, NumberTemplate, SeriesName, SeriesPattern};
@@ -458,7 +458,8 @@ impl NumberRules {
         gapless.map(move |forms| (forms, self.more_specific(&forms.rule)))
     }
 
-    /// Returns all patterns more specific than that of this rule, as `acme-*` is than `*`.
+    /// Returns all patterns that are more specific than the pattern of this rule. For example,
+    /// `acme-*` is more specific than `*`.
     fn more_specific(&self, rule: &NumberRule) -> Vec<Vec<TextField>> {
         let patterns = self.0.iter().map(|forms| &forms.rule.pattern);
         let others = patterns.filter(|other| other.weight() > rule.pattern.weight());

@@ -9,7 +9,7 @@ use super::text_field::{PartForm, TextField, Years};
 
 /// The maximum length of a template in bytes.
 const LEN_MAX: usize = 128;
-/// The maximum width (minimum number of digits) in a template, such as 5 in `{n:05}`.
+/// The maximum width in a template, such as 5 in `{n:05}`. A width is a minimum number of digits.
 const WIDTH_MAX: u8 = 19;
 
 /// A template for the text of a number, with placeholders for the number, and for the name of the
@@ -125,8 +125,8 @@ impl NumberTemplate {
         })
     }
 
-    /// Returns the fields (fixed characters, parts of the name, and the number) of the texts for
-    /// series that match the pattern. The fields have the order of the template.
+    /// Returns the fields of the texts for series that match the pattern. The fields have the order
+    /// of the template.
     ///
     /// # Errors
     /// Returns [`FieldError`] if the pattern lacks a part that the template uses, or if the

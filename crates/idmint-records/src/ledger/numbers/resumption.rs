@@ -92,9 +92,9 @@ impl GivenNumbers {
     }
 }
 
-/// Returns the request mark (hashes of idempotency key and content) that is stored with the numbers
-/// that were skipped to continue a series at `from`. The key contains a line feed, which no HTTP
-/// header can have, so no caller can send this key.
+/// Returns the request mark that is stored with the numbers that were skipped to continue a series
+/// at `from`. The key contains a line feed, which no HTTP header can have, so no caller can send
+/// this key.
 fn mark_of(series: &SeriesName, from: u64) -> RequestMark {
     RequestMark {
         key: KeyHash::of_series(series, &format!("\nresume {from}")),

@@ -156,7 +156,7 @@ impl SeriesPattern {
         self.fields.iter().map(within).collect()
     }
 
-    /// Returns the fields of the pattern (fixed characters and parts), in order.
+    /// Returns the fields of the pattern, in order.
     pub(super) fn fields(&self) -> &[TextField] {
         &self.fields
     }

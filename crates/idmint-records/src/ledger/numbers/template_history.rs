@@ -1,5 +1,6 @@
-//! The templates, such as `INV-{n}`, configured at each start of the service. A store keeps this
-//! history, so that the oldest numbers keep their texts and no new template repeats an old text.
+//! The templates, such as `INV-{n}`, that were configured at each start of the service. A store
+//! keeps this history, so that the oldest numbers keep their texts and no new template repeats an
+//! old text.
 
 use std::collections::BTreeMap;
 
@@ -74,8 +75,8 @@ impl TemplateHistory {
         Some(TemplateHistory(entries.collect::<Option<_>>()?))
     }
 
-    /// Returns the templates of each entry (start of the service) as a text with one line for each
-    /// template. The keys of the map are ascending numbers, in the order of the starts.
+    /// Returns the templates of each start as a text with one line for each template. The keys of
+    /// the map are ascending numbers, in the order of the starts.
     pub fn to_texts(&self) -> BTreeMap<String, String> {
         let entries = self.0.iter().enumerate();
         entries

@@ -105,8 +105,8 @@ impl TextAutomaton {
 
     /// Returns the automaton for all texts of a template with these fields and check characters.
     ///
-    /// `name` contains the fields (fixed characters and parts) of the names of the series. The
-    /// automaton does not accept texts of series whose names match a pattern in `excluded`.
+    /// `name` contains the fields of the names of the series. The automaton does not accept texts
+    /// of series whose names match a pattern in `excluded`.
     pub(super) fn of_rule(
         fields: &[TextField],
         name: &[TextField],
@@ -472,8 +472,9 @@ impl Names {
     }
 
     /// Splits the names with these fields that match no excluded pattern into groups, so that each
-    /// name belongs to exactly one group. Returns, for each group, one span (the states before and
-    /// after) for each part of the name. Within a group, each part can be chosen independently.
+    /// name belongs to exactly one group. Returns, for each group, one span for each part of the
+    /// name. A span has the states before and after the part. Within a group, each part can be
+    /// chosen independently.
     fn spans(&mut self, name: &[TextField]) -> Vec<Vec<Span>> {
         self.spans_from(name, 0)
     }

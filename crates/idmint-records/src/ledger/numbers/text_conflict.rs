@@ -15,8 +15,8 @@ use super::text_form::TextForm;
 /// the templates are refused.
 const STATES_MAX: usize = 250_000;
 
-/// The maximum number of steps in a search. A step is a pair of edges (one of each automaton) that
-/// accept the same character. Each takes about 50 bytes of memory, so all at most about 100 MB.
+/// The maximum number of steps in a search. A step is a pair of edges that accept the same
+/// character. Each step takes about 50 bytes of memory, so a search takes at most about 100 MB.
 const STEPS_MAX: usize = 2_000_000;
 
 /// The maximum number of texts, including beginnings of texts, that are compared one by one. They
@@ -538,7 +538,8 @@ fn find_text(
 /// Returns short texts that both automata accept, at most [`TEXTS_MAX`] of them. At most two
 /// characters are tried for each step, because two are enough to make parts of names differ.
 ///
-/// Returns no texts if the automata are too complex. Every other search of them fails then, too.
+/// Returns no texts if the automata are too complex. In this case, every other search of these
+/// automata fails as well.
 fn some_texts(automata: [&TextAutomaton; 2]) -> Vec<String> {
     let Ok(live) = live_pairs(automata) else {
         return Vec::new();
@@ -567,8 +568,8 @@ fn some_texts(automata: [&TextAutomaton; 2]) -> Vec<String> {
     texts
 }
 
-/// Returns the pairs of nodes (one of each automaton) from which both automata can reach the end of
-/// a common text. A search need not visit any other pair.
+/// Returns the pairs of nodes from which both automata can reach the end of a common text. A search
+/// need not visit any other pair.
 ///
 /// # Errors
 /// Returns [`TooComplex`] if more than [`STEPS_MAX`] pairs of edges accept the same character.

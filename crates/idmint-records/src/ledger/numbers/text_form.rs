@@ -9,16 +9,16 @@ use super::series_pattern::SeriesPattern;
 use super::text_conflict::TextConflict;
 use super::text_field::{TextField, Years, splits};
 
-/// The maximum number of readings (pairs of a series and a number) that are tried for one text. At
-/// most one reading is right, because the series of all others belong to more specific rules.
+/// The maximum number of readings that are tried for one text. At most one reading is right,
+/// because the series of all others belong to more specific rules.
 const READINGS_MAX: usize = 64;
 
 /// The texts of one template for all series of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TextForm {
     pub(super) pattern: SeriesPattern,
-    /// The fields (fixed characters and parts) of the names of series. If years are configured, the
-    /// part `year` can have only these years.
+    /// The fields of the names of series. If years are configured, the part `year` can have only
+    /// these years.
     pub(super) name: Vec<TextField>,
     /// The fields of the texts, without the check characters.
     pub(super) fields: Vec<TextField>,
