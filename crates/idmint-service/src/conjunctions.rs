@@ -21,8 +21,8 @@ use idmint_storage::{
 /// hundreds of times as long as the report.
 pub const NEAR_MAX: usize = 10;
 
-/// The number of conjunctions for which near ones (same objects, within a minute) are read in one
-/// batch. Batches limit the memory, because many more near ones may be read than are listed.
+/// The number of conjunctions whose near conjunctions are looked up in one batch. Batches limit the
+/// memory, because a lookup can read many more near conjunctions than the response lists.
 const NEAR_STEP_LEN: usize = 1_000;
 
 /// The ids assigned to the reports of a request.
@@ -35,20 +35,21 @@ pub struct GroupedReports {
     /// their times differ by at most a minute. The key is the index of the report that created the
     /// conjunction.
     pub near: HashMap<usize, Vec<u128>>,
-    /// The id of a nearer conjunction for each analysis that did not join it. An analysis is a
-    /// report that joined the conjunction in its `event_id`, even if another conjunction of the
-    /// same two objects is nearer in time. The key is the index of the analysis in the request.
+    /// For each analysis that did not join the conjunction nearest in time, the id of the nearest
+    /// one. An analysis is a report that joined the conjunction in its `event_id`, even if another
+    /// conjunction of its two objects is nearer. The key is the index of the analysis in the
+    /// request.
     pub nearer: HashMap<usize, u128>,
 }
 
 impl Service {
-    /// Assigns an id to each report of a request, in order. `sent_reports` has the reports from
-    /// which `request` was made with `minter`. If `are_analyses` is true, conjunctions nearer to the
-    /// reports than their own are looked up, too.
+    /// Assigns an id to each report of a request, in order. `sent_reports` must be the reports from
+    /// which `request` was made with `minter`. If `are_analyses` is `true`, also looks up
+    /// conjunctions that are nearer in time than the joined ones.
     ///
-    /// If conjunctions are stored, the first reports (anchors) of new conjunctions are durable when
-    /// this method returns. `externals` contains ids that other organizations gave to the
-    /// conjunctions, each with the index of its report. These external ids are then durable, too.
+    /// If conjunctions are stored, the anchors of new conjunctions are durable when this method
+    /// returns. `externals` contains ids that other organizations gave to the conjunctions, each
+    /// with the index of its report. These external ids are then durable, too.
     ///
     /// # Errors
     /// Returns [`GroupFailure`] if no report got an id, if the outcome is unknown, or if the
@@ -126,8 +127,8 @@ impl Service {
             .enumerate()
             .filter(|(_, grouped)| grouped.created == Some(false))
             .filter(|(_, grouped)| grouped.noted_differs == Some(false))
-            // Skip a report at exactly the time of the conjunction (close approach) that it joined,
-            // because no other conjunction can be nearer to the report.
+            // Skip a report at exactly the time of the conjunction that it joined, because no other
+            // conjunction can be nearer to the report.
             .filter(|(_, grouped)| grouped.delta_us != 0)
             .map(|(at, grouped)| {
                 let report = &sent_reports[at].report;
@@ -157,9 +158,9 @@ impl Service {
         writer.read_aside(count, look_up).await.unwrap_or_default()
     }
 
-    /// Returns, for each newly created conjunction (close approach), the nearest other conjunctions
-    /// of the same two objects within a minute. The result becomes [`GroupedReports::near`]. If
-    /// this lookup fails, the error is ignored, because the reports already have their ids.
+    /// Returns, for each newly created conjunction, the nearest other conjunctions of the same two
+    /// objects within a minute. The result becomes [`GroupedReports::near`]. If this lookup fails,
+    /// the error is ignored, because the reports already have their ids.
     async fn near_created(
         &self,
         minter: &Arc<GroupedMinter>,
@@ -194,8 +195,8 @@ impl Service {
     }
 }
 
-/// The maximum number of conjunctions (close approaches) that a search for one external id
-/// considers. An external id comes from another organization.
+/// The maximum number of conjunctions that a search for one external id considers. An external id
+/// comes from another organization.
 const OF_EXTERNAL_MAX: usize = 1_000;
 
 /// The maximum number of database rows that one request for a list of conjunctions reads. Reading
@@ -216,8 +217,8 @@ pub struct ListQuery {
     /// The primary object of the conjunctions to list, or `None` to list conjunctions of all
     /// primary objects.
     pub primary: Option<u64>,
-    /// The catalogue number of the secondary (second) object of the conjunctions to list, or `None`
-    /// to list conjunctions of all secondary objects.
+    /// The catalogue number of the secondary object of the conjunctions to list, or `None` to list
+    /// conjunctions of all secondary objects.
     pub secondary: Option<u64>,
     /// The cursor: the position after which the list continues. `None` starts the list at its
     /// beginning.
@@ -233,8 +234,8 @@ pub struct ListedConjunction {
     pub id: u128,
     /// The stored conjunction.
     pub stored: StoredConjunction,
-    /// The ids of other conjunctions (close approaches) of the same two objects, in either order,
-    /// whose times are within a minute of this conjunction's time.
+    /// The ids of other conjunctions of the same two objects, in either order, whose times are
+    /// within a minute of this conjunction's time.
     pub near: Vec<u128>,
     /// The conjunction's ids from other organizations, in the order in which they were attached.
     pub externals: Vec<ExternalId>,
@@ -353,9 +354,8 @@ impl Service {
             let page = page(asked, query.limit);
             let mut found = Vec::new();
             for AnchorKey { pair, tca, .. } in &page.items {
-                // A conjunction may have been removed after its external id (the id from another
-                // organization) was looked up. It is then no longer stored, and the list leaves it
-                // out.
+                // A conjunction may have been removed after its external id was looked up. It is
+                // then no longer stored, and the list leaves it out.
                 found.extend(self.stored_at(minter, *pair, *tca)?);
             }
             let last = page.items.last().filter(|_| page.has_more);
@@ -393,8 +393,8 @@ impl Service {
         })
     }
 
-    /// Returns the stored conjunction of this pair of objects whose first report (anchor) has the
-    /// time `tca`. Returns `None` if no such conjunction is stored.
+    /// Returns the stored conjunction of this pair of objects whose anchor has the time `tca`.
+    /// Returns `None` if no such conjunction is stored.
     fn stored_at(
         &self,
         minter: &GroupedMinter,

@@ -55,13 +55,13 @@ pub struct ServiceCounters {
     clock_regressions: IntCounter,
     clock_regression_seconds: Histogram,
     clock_skew_seconds: Gauge,
-    /// The database size of the fullest etcd member of this node's fleet (several nodes that share
-    /// an etcd), and the quota of that member.
+    /// The database size of the fullest etcd member of this node's fleet, and the quota of that
+    /// member.
     pub coordinator_space: SpaceGauges,
     data_dir_free: Gauge,
-    /// The number of append rounds (groups of requests that are written together) that a fleet node
-    /// could not write to its journal. The journal is a local copy of the records that the node
-    /// commits to etcd.
+    /// The number of append rounds that a fleet node could not write to its journal. A round is a
+    /// group of requests that are written together. The journal is the local copy of the records
+    /// that the node commits to etcd.
     pub journal_failures: IntCounter,
     decode_requests: IntCounterVec,
     ledger_appends: IntCounterVec,
@@ -71,7 +71,7 @@ pub struct ServiceCounters {
     number_requests: IntCounterVec,
 }
 
-/// The used space and the space quota of the fleet's coordinator (etcd), in bytes.
+/// The used space and the space quota of the fleet's coordinator, in bytes.
 #[derive(Clone)]
 pub struct SpaceGauges {
     used: Gauge,
@@ -238,7 +238,7 @@ impl ServiceCounters {
     }
 
     /// Sets the gauge of the free space, in bytes, on the file system of the data directory. `None`
-    /// (unknown) sets the gauge to NaN.
+    /// means that the free space is unknown, and sets the gauge to NaN.
     pub fn observe_free_space(&self, free: Option<u64>) {
         self.data_dir_free.set(free.map_or(f64::NAN, bytes));
     }
@@ -288,7 +288,8 @@ impl ServiceCounters {
         self.count_number_request(outcome, "given");
     }
 
-    /// Counts a request for `count` numbers of a block (reserved in advance), by its outcome.
+    /// Counts a request for `count` numbers of a series that reserves blocks, by the outcome of the
+    /// request.
     pub(super) fn count_block(&self, count: NonZeroU32, outcome: &Result<u64, RecordError>) {
         match outcome {
             Ok(_) => {
@@ -350,8 +351,8 @@ impl ServiceCounters {
         }
     }
 
-    /// Counts newly created conjunctions (close approaches) that are within a minute of another
-    /// conjunction of the same two objects.
+    /// Counts newly created conjunctions that are within a minute of another conjunction of the
+    /// same two objects.
     pub(super) fn count_near(&self, created: usize) {
         self.conjunction_near
             .inc_by(u64::try_from(created).unwrap_or(u64::MAX));

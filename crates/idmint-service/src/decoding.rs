@@ -147,8 +147,9 @@ fn has_numbers(filter: DecodeFilter<'_>) -> bool {
 }
 
 impl DecodingAt<'_> {
-    /// Adds a line of a file to a column (lines judged together to find the format of their ids).
-    /// Returns the hash of the line, for counting repeated lines, or `None` if the line is blank.
+    /// Adds a line of a file to a column, whose format is later judged from all its lines together.
+    /// Returns the hash of the line, so that the caller can count repeated lines. Returns `None` if
+    /// the line is blank.
     pub fn inspect(
         &self,
         column: &mut IdColumn,
@@ -192,7 +193,8 @@ impl DecodingAt<'_> {
     }
 
     /// Decodes the example id of a format, and returns the names of the other formats that are
-    /// nearly as likely. If there are any, an id's text does not show which of these it has.
+    /// nearly as likely. If there are any, the text of an id does not show to which of these
+    /// formats the id belongs.
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
         let decoded = self.decoder.decode(&text, DecodeFilter::default());
@@ -233,7 +235,8 @@ impl DecodingAt<'_> {
         }
     }
 
-    /// Returns the verdict on a column of ids, without a count of repeats, which callers keep.
+    /// Returns the verdict on a column of ids. The verdict has no count of repeated lines, because
+    /// the caller keeps that count.
     pub fn judge(&self, column: &IdColumn, filter: DecodeFilter<'_>) -> Verdict<'_> {
         column.judge(&self.decoder, filter)
     }

@@ -37,8 +37,8 @@ impl<T> ListPage<T> {
 pub const PAGE_LEN: usize = 1_000;
 
 impl Service {
-    /// Creates the ledger (a chain of events) whose first event is `genesis`. The ledger is durable
-    /// when this method returns.
+    /// Creates the ledger whose first event is `genesis`. The ledger is durable when this method
+    /// returns.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if no ledger was created, or if the outcome is unknown.
@@ -230,7 +230,7 @@ impl Service {
         self.writer().map(RecordWriterHandle::records)
     }
 
-    /// Returns the handle of the thread that writes records (ledgers, conjunctions and numbers).
+    /// Returns the handle of the thread that writes records.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if this node does not serve records yet.

@@ -1,6 +1,6 @@
-//! Mints the requested number of ids. Reserves the ids, and holds the response until they may be
-//! sent (are due). Ids are due when the clock is close enough (`mint.lead_max`) to the times in
-//! them.
+//! Mints the requested number of ids. A request first reserves its ids. The response is then held
+//! until the ids are due, which means that the clock is close enough to their times. See the
+//! setting `mint.lead_max`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -88,9 +88,9 @@ impl Service {
     /// Mints a large batch. Without this method, requests for single ids would have to wait for all
     /// large batches.
     ///
-    /// At most one large batch per lane (worker number) runs at a time, or only one in total if
-    /// each uses every lane. The next large batch reserves its ids only after the ids of an earlier
-    /// one are due. A small request therefore waits for at most one large batch per lane.
+    /// At most one large batch per lane runs at a time, or only one in total if each uses every
+    /// lane. The next large batch reserves its ids only after the ids of an earlier one are due. A
+    /// small request therefore waits for at most one large batch per lane.
     ///
     /// # Errors
     /// Returns [`Refusal`] if no id was minted.

@@ -281,8 +281,8 @@ pub(super) struct Blocks(Mutex<Reserves>);
 /// The reserved numbers of one minting session.
 #[derive(Debug, Default)]
 struct Reserves {
-    /// The minting session (period with the same worker numbers) that reserved the numbers. A later
-    /// session does not issue them, because this process may have left the fleet in between.
+    /// The minting session that reserved the numbers. A later session does not issue them, because
+    /// this process may have left the fleet in between.
     session: Option<Arc<Session>>,
     of_series: HashMap<SeriesName, SharedReserve>,
 }
@@ -351,7 +351,7 @@ impl Blocks {
     }
 
     /// Returns the numbers of a series that are reserved in this minting session. Returns `None` if
-    /// the series has none, and [`SERIES_MAX`] other series (the maximum) already have some. The
+    /// the series has no reserved numbers and [`SERIES_MAX`] other series already have some. The
     /// first call with a new session drops all numbers that were reserved in the previous session.
     fn of(&self, series: &SeriesName, session: Arc<Session>) -> Option<SharedReserve> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,8 +13,8 @@ pub struct NodeReadiness {
     /// The slot that this node holds, which determines the worker numbers in its ids. `None` if
     /// this node holds no slot.
     pub slot: Option<u32>,
-    /// The time up to which this node may mint ids (the horizon), or the reason why it mints no
-    /// sequenced ids, which contain the time.
+    /// The horizon, which is the time up to which this node may mint ids, or the reason why it
+    /// mints no sequenced ids, which contain the time.
     pub horizon: Result<UnixNanos, Refusal>,
     /// `Ok` if new records can be stored, or else the reason why not.
     pub records: Result<(), ServiceError>,
@@ -71,8 +71,8 @@ impl Service {
         warnings
     }
 
-    /// Returns the slot of this node (its place in the fleet), which is either configured or
-    /// leased. Returns `None` if this node has no slot.
+    /// Returns the slot of this node, which is either configured or leased. Returns `None` if this
+    /// node has no slot.
     fn slot(&self) -> Option<u32> {
         let leased = || self.reserver().and_then(Reserver::leased_slot);
         self.parts.slot.or_else(leased)

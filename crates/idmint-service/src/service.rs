@@ -64,7 +64,7 @@ type DroppedLines = Box<dyn Fn() -> u64 + Send + Sync>;
 /// The parts from which a service is created.
 pub struct ServiceParts {
     /// The mint, which holds the current minting session: a period in which this process keeps its
-    /// worker numbers. Sequenced ids (of time, worker number and sequence) are minted in a session.
+    /// worker numbers. Sequenced ids are minted in a session.
     pub mint: Arc<Mint>,
     /// All formats that this process serves.
     pub formats: Formats,
@@ -72,15 +72,15 @@ pub struct ServiceParts {
     pub decoding: Decoding,
     /// The way in which conjunction reports get their ids.
     pub conjunctions: Conjunctions,
-    /// The form in which ids of conjunctions (close approaches) are written into messages: as a
-    /// comment or as a keyword. If `None`, the version of each message determines the form.
+    /// The form in which ids of conjunctions are written into messages: as a comment or as a
+    /// keyword. If `None`, the version of each message determines the form.
     pub note: Option<NoteForm>,
     /// The limits of one request.
     pub limits: RequestLimits,
     /// The domains and the default type for SIQ ids.
     pub siq: SiqDefaults,
-    /// The configured slot (place among all nodes), which determines the worker numbers in this
-    /// node's ids. `None` in a fleet, where a node leases its slot.
+    /// The configured slot, which determines the worker numbers in this node's ids. `None` in a
+    /// fleet, where a node leases its slot.
     pub slot: Option<u32>,
     /// The counters that the service increments when an event happens.
     pub counters: ServiceCounters,
@@ -99,8 +99,8 @@ pub enum Conjunctions {
         /// The time for which a conjunction is kept after its time of closest approach. If `None`,
         /// a conjunction is kept forever.
         retention: Option<Duration>,
-        /// The maximum difference in times of closest approach at which an analysis (a report with
-        /// an `event_id`) joins the stored close approach that its `event_id` names.
+        /// The maximum difference in times of closest approach at which an analysis joins the
+        /// stored close approach that its `event_id` names.
         analysis_reach: Duration,
     },
 }
@@ -181,7 +181,7 @@ impl Service {
     }
 
     /// Sets the reserver, which reserves time for minting. In a fleet, the reserver also leases the
-    /// node's slot (place in the fleet), and begins and ends minting sessions on the value of
+    /// node's slot, and begins and ends minting sessions on the value of
     /// [`mint_of_sessions`](Self::mint_of_sessions).
     ///
     /// # Panics
@@ -191,13 +191,13 @@ impl Service {
     }
 
     /// Returns the object that begins and ends minting sessions. A node of a fleet uses it while it
-    /// leases a slot (place in the fleet).
+    /// leases a slot.
     pub fn mint_of_sessions(&self) -> &Arc<Mint> {
         &self.parts.mint
     }
 
-    /// Waits for requests whose callers have disconnected. Then releases the slot (place in the
-    /// fleet) if the node leases it. Call this method after the last response was sent.
+    /// Waits for requests whose callers have disconnected. Then releases the slot if the node
+    /// leases it. Call this method after the last response was sent.
     pub async fn release_slot(&self) {
         let detached = self.load().requests.wait_for_detached(DETACHED_MAX).await;
         if detached > 0 {
@@ -242,7 +242,7 @@ impl Service {
     }
 
     /// Creates a minting session that starts at `start`. Pass the session to [`Service::begin`]
-    /// once its first reservation (the time up to which it may mint) is durable.
+    /// once its first reservation is durable.
     pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
         self.parts.mint.prepare(start)
     }
@@ -280,8 +280,8 @@ impl Service {
         self.parts.conjunctions
     }
 
-    /// Returns the form in which ids of conjunctions (close approaches) are written into messages:
-    /// as a comment or as a keyword. If `None`, the version of each message determines the form.
+    /// Returns the form in which ids of conjunctions are written into messages: as a comment or as
+    /// a keyword. If `None`, the version of each message determines the form.
     pub fn note(&self) -> Option<NoteForm> {
         self.parts.note
     }

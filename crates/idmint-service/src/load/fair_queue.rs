@@ -1,5 +1,5 @@
-//! A queue in which peers (callers) take turns, so that a peer with many waiting requests does not
-//! delay a peer with only one.
+//! A queue in which peers take turns, so that a peer with many waiting requests does not delay a
+//! peer with only one.
 //!
 //! ```text
 //! 2 places      A has one, B has one
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::pending::Sender;
 
-/// A fixed number of places, each for one piece of work. Waiting peers (callers) get one in turn.
+/// A fixed number of places, each for one piece of work. Waiting peers get one in turn.
 #[derive(Debug)]
 pub(super) struct FairQueue(Mutex<State>);
 
@@ -30,8 +30,8 @@ struct State {
 #[derive(Debug, Default)]
 struct Peer {
     held: usize,
-    /// The total number of places (rights to run work) that the queue had given out when this peer
-    /// last got one. The peer with the lowest value was served least recently.
+    /// The total number of places that the queue had given out when this peer last got one. The
+    /// peer with the lowest value was served least recently.
     last_given: u64,
     waiting: VecDeque<oneshot::Sender<Place>>,
 }
@@ -52,9 +52,9 @@ impl FairQueue {
         })))
     }
 
-    /// Takes a free place (the right to run one piece of work), or waits for a place. Of all
-    /// waiting peers, the peer that holds the fewest places is served first. If several peers hold
-    /// the same number of places, the peer that was served least recently comes first.
+    /// Takes a free place, or waits for a place. Of all waiting peers, the peer that holds the
+    /// fewest places is served first. If several peers hold the same number of places, the peer
+    /// that was served least recently comes first.
     pub(super) async fn enter(self: &Arc<Self>, peer: &Sender) -> Place {
         let place = {
             let mut state = self.state();

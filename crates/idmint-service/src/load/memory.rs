@@ -30,8 +30,8 @@ const KEPT_FREE: usize = 16 * 1024 * 1024;
 /// exhausted. It is taken from the memory that the main budget keeps free.
 const NEWCOMER_MAX: usize = KEPT_FREE / 32;
 
-/// The number of equal parts of each memory pool. One part (an eighth) is set aside for connections
-/// and streams, which must not wait for memory.
+/// Each memory pool is divided into this number of equal parts. One part is set aside for
+/// connections and streams, which must not wait for memory.
 const PARTS: usize = 8;
 
 /// The maximum time for which a caller waits until other callers release memory.

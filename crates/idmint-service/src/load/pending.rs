@@ -86,8 +86,8 @@ impl PendingBodies {
 }
 
 impl Places {
-    /// Applies `change` to the places of a sender (one for each pending request). Then updates the
-    /// number of taken places and the order of the senders.
+    /// Applies `change` to the places of a sender, which has one place for each pending request.
+    /// Then updates the number of taken places and the order of the senders.
     fn change(
         &mut self,
         sender: &Sender,

@@ -14,21 +14,22 @@ use super::pending::Sender;
 use super::shed::{Shed, ShedCounts};
 use idmint_storage::LongWorkThreads;
 
-/// The longest estimated duration of work that runs at once, on a thread that serves requests.
-/// Longer work runs on a thread for long work. Otherwise a caller with a tiny request would wait
-/// for the work of all connections whose requests arrived before.
+/// Work with at most this estimated duration runs immediately, on the thread that serves the
+/// request. Longer work runs on a separate thread. Otherwise a tiny request would wait for the long
+/// work of all requests that arrived before it.
 const AT_ONCE_MAX: Duration = Duration::from_micros(50);
 
 /// The longest estimated duration of work that counts as short. Short work is never refused as long
 /// work, even under high load.
 const SHORT_MAX: Duration = Duration::from_micros(500);
 
-/// A node is idle if fewer long requests than this are in progress for each core. An idle node
-/// admits a long request however long it takes. Paused requests do not count.
+/// A node is idle while it has fewer long requests in progress per core than this. An idle node
+/// admits a long request of any duration. Paused requests do not count.
 const BULK_PER_CORE: usize = 1;
 
-/// The estimated total time of admitted long work, for each core, from which on a node that is not
-/// idle accepts more only from a peer whose work takes less than its fair part of this time.
+/// A node that is not idle counts as busy if its admitted long work takes at least this estimated
+/// time per core. A busy node accepts more long work only from a peer whose own work takes less
+/// than its fair share of this time.
 const BACKLOG_MAX: Duration = Duration::from_millis(20);
 
 /// The requests in flight and the long work of one process.
@@ -99,9 +100,10 @@ impl Bulk {
         }
     }
 
-    /// `true` if this node can soon start another long request of this peer: if the node is idle,
-    /// if all work in progress takes less than [`BACKLOG_MAX`] for each core, or if other peers
-    /// have work and this peer's work takes less than its equal part of this time.
+    /// `true` if this node can soon start another long request of this peer. This is the case if
+    /// the node is idle, or if all work in progress takes less than [`BACKLOG_MAX`] per core. It is
+    /// also the case if other peers have work and this peer's work takes less than its equal share
+    /// of that time.
     fn is_soon(&self, peer: &Sender, cores: usize) -> bool {
         let backlog_max = nanos_of(BACKLOG_MAX) * cores as u64;
         let own = self.by_peer.get(peer).copied().unwrap_or_default();
@@ -239,7 +241,8 @@ impl Drop for HeldMint {
 /// - Admission: At most half of the allowed requests in flight, rounded up, may be long. Within
 ///   this limit, a node that is idle or has less than an estimated 20 ms of admitted work per core
 ///   accepts work of every peer. A busier node accepts more only from a peer whose work takes less
-///   than its part of this time (equal parts for all peers with work). Paused work does not count.
+///   than its share of this time. All peers with work have equal shares. Paused work does not
+///   count.
 /// - Order: Each part of the work waits for a core, in a queue in which the peers take turns.
 #[derive(Debug, Clone)]
 pub struct PeerBulk {
@@ -271,9 +274,9 @@ impl PeerBulk {
     }
 
     /// Admits work after its request body has arrived, with a better estimate of its duration. If
-    /// `pass` is a permit for long work, the work continues with the new estimate.
-    /// Otherwise work of more than 50 µs gets a new permit, which is never refused up to 500 µs.
-    /// Shorter work needs no permit, so the result is `None`.
+    /// `pass` is a permit for long work, the work continues with the new estimate. Otherwise, work
+    /// of more than 50 µs needs a new permit. A permit for at most 500 µs of work is never refused.
+    /// Work of at most 50 µs needs no permit, so the result is `None`.
     ///
     /// # Errors
     /// Returns the errors of [`PeerBulk::enter`].
@@ -322,8 +325,9 @@ impl PeerBulk {
     }
 }
 
-/// The permit for a request that takes more than an estimated 50 µs. A long request (over an
-/// estimated 500 µs) is admitted until the permit is dropped. Short requests are not counted.
+/// The permit for a request that takes more than an estimated 50 µs. A request of more than an
+/// estimated 500 µs counts as a long request until its permit is dropped. Shorter requests are not
+/// counted.
 #[derive(Debug)]
 pub struct BulkPass {
     is_working: bool,
