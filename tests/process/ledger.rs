@@ -126,7 +126,7 @@ fn what_is_not_there_and_what_is_no_id_has_its_own_code() {
         .assert(65, &["line 2 of 3: invalid_json"]);
     verify(&[" ".repeat(1024 * 1024 + 1)], &[])
         .assert(65, &["line 1 is longer than 1048576 bytes"]);
-    verify(&lines, &["--ledger", "AA77F99C"]).assert(64, &["AA77F99C", "non_canonical"]);
+    verify(&lines, &["--ledger", "AA77F99C"]).assert(64, &["AA77F99C", "lower-case"]);
     verify(&lines, &["--after", "1"]).assert(64, &["wrong_length"]);
     let after = id_of(&lines[4]);
     verify(&lines, &["--after", after, "--ledger", "aa77f998"])
