@@ -165,12 +165,15 @@ pub(super) fn block_on<T, E: Into<Failure>>(
 }
 
 /// Converts the error of a command's only request. A refusal by another program, such as a proxy,
-/// gets exit code 69. A refusal by idmint has a JSON body, and gets 75 if idmint is busy, or else
-/// 1.
+/// gets exit code 69. A refusal by idmint has a JSON body, and gets 75 if a later request may
+/// succeed, or else 1.
 pub(super) fn of_one_request(error: ClientError) -> Failure {
     match &error {
         ClientError::Refused(refusal) | ClientError::Busy(refusal) if !refusal.is_explained => {
             Failure::of(Exit::Unavailable, &error)
+        }
+        ClientError::Busy(refusal) if refusal.slug == "epoch-ended" => {
+            Failure::of(Exit::No, &error)
         }
         _ => error.into(),
     }

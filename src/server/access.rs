@@ -104,9 +104,10 @@ impl Access {
     }
 
     /// Reads the token and TLS files again, at the same paths as before. If `config` is given,
-    /// takes the scopes of client certificates from it, and nothing else. If a file is invalid, or
-    /// the scopes do not fit the running settings, the previous content stays in force. Returns the
-    /// settings whose previous content was kept for this reason.
+    /// takes the scopes of client certificates from it, and nothing else. `config` is `None` if the
+    /// configuration is invalid. If a file is invalid, or the scopes do not fit the running
+    /// settings, the previous content stays in force. Returns the settings whose previous content
+    /// was kept for this reason.
     pub(super) fn read_again(
         &mut self,
         config: Option<&Config>,
@@ -130,6 +131,12 @@ impl Access {
                     );
                 }
             }
+        } else {
+            kept.extend([
+                "conjunction.catalogs",
+                "conjunction.designators",
+                "http.tls.client_scopes",
+            ]);
         }
         if let (Some(guard), Some(path)) = (&self.guard, &self.tokens) {
             match Tokens::load(path, &self.formats) {

@@ -390,6 +390,22 @@ fn a_reload_of_an_invalid_file_is_recorded() {
             "{line}"
         );
     }
+    let before = lines(&trail).len();
+    fs::write(home.path("idmint.toml"), "nonsense").unwrap();
+    service.send(Signal::HUP);
+    let line = until("the reload is recorded", || {
+        lines(&trail).get(before + 1).cloned()
+    });
+    let kept = [
+        "conjunction.catalogs",
+        "conjunction.designators",
+        "http.tls.client_scopes",
+    ];
+    assert_eq!(
+        (&line["configuration"], &line["kept"]),
+        (&false.into(), &kept.as_slice().into()),
+        "{line}"
+    );
     for said in [
         "certificates and http.tls.client_scopes",
         "log.audit was reopened",

@@ -193,10 +193,16 @@ fn without_a_rate_answers_say_nothing_of_one() {
 #[test]
 fn a_command_refused_for_a_moment_exits_75() {
     let home = Home::new();
-    let service = Service::start(home.serve_with("http.rate = 1"));
+    let rules = "http.rate = 1\n[formats.over]\nlike = 'payment'\ntick = '1ms'";
+    let service = Service::start(home.serve_with(rules));
     service.wait_until_ready();
     until("a mint is refused", || {
         let ended = run(idmint(&["mint", "flax", "--server", &service.url()]));
         (ended.status.code() != Some(0)).then(|| ended.assert(75, &["429"]))
+    });
+    // A later request does not help after the end of a format.
+    until("a mint is refused for good", || {
+        let ended = run(idmint(&["mint", "over", "--server", &service.url()]));
+        (ended.status.code() != Some(75)).then(|| ended.assert(1, &["its end at"]))
     });
 }

@@ -173,7 +173,8 @@ impl IdColumn {
     }
 
     /// `true` if at least one large number in 16 looks rounded, so that single rows may have lost
-    /// digits. At most one intact Snowflake id in 128 looks rounded by chance.
+    /// digits. Fewer intact Snowflake ids look rounded by chance: one in 256, or one in 25 if each
+    /// id is the first of its tick.
     pub fn may_lack_digits(&self) -> bool {
         self.rounded * 16 >= self.large
     }

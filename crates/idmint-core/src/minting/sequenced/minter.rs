@@ -380,6 +380,10 @@ impl SequencedMinter {
                     .enumerate()
                     .filter(|(_, (_, (free, end)))| free < end)
             };
+            // If the format ends after the last stamp of 64 bits, no stamp may be left.
+            if parts().next().is_none() {
+                return Err(Shortage::Ended);
+            }
             due = parts()
                 .map(|(_, (sequencer, (_, end)))| sequencer.due(*end, moment))
                 .fold(due, UnixNanos::max);
