@@ -467,11 +467,13 @@ impl Found {
         // loss by running the command again without journals.
         let gives_up = rule.journals == JournalledFleet::default()
             && meta.as_ref().is_some_and(|meta| meta.lacks_records);
-        if gives_up {
-            lost_adoptions.clear();
+        // Give up only the adoptions that the last `fence-restore` has reported.
+        if let Some(meta) = meta.as_ref().filter(|_| gives_up) {
+            lost_adoptions = &lost_adoptions - &meta.lost_adoptions;
         }
+        let has_loss = has_lost_adoption || rule.journals.has_gap;
         Ok(Found {
-            lacks_records: (has_lost_adoption || rule.journals.has_gap) && !gives_up,
+            lacks_records: !lost_adoptions.is_empty() || (has_loss && !gives_up),
             gives_up,
             lost_adoptions,
             fences,
@@ -1013,6 +1015,31 @@ mod tests {
             "the adoption is repeated"
         );
         assert_eq!(known.least(), adopted);
+    }
+
+    #[test]
+    fn only_lost_adoptions_that_were_reported_are_given_up() {
+        let ids = |ids: &[&str]| {
+            ids.iter()
+                .map(|id| (*id).to_owned())
+                .collect::<BTreeSet<_>>()
+        };
+        let store = MemoryCoordinator::default();
+        found(&store, NOON);
+        let fence = |name, of_file: &[&str]| {
+            let mut known = known_up_to(NOON, NOON);
+            known.adopted(None, &ids(of_file), SharedRecords::Complete);
+            let mut entropy = Entropy::new(move || name);
+            fence_restored(&store, &keys(), &rule(), &[known], NOON, &mut entropy)
+                .expect("memory answers")
+        };
+        let reported = fence(70, &["a"]);
+        assert_eq!(reported.lost_adoptions, ids(&["a"]));
+        let given_up = fence(71, &["a", "b"]);
+        assert_eq!(given_up.lost_adoptions, ids(&["b"]));
+        assert!(given_up.gives_up && given_up.lacks_records);
+        let given_up = fence(72, &["b"]);
+        assert!(given_up.gives_up && !given_up.lacks_records, "{given_up:?}");
     }
 
     #[test]
