@@ -17,10 +17,10 @@ use idmint_testing::service::{Home, Service, until};
 /// there is a value.
 const ZERO_WHILE_WELL: [&str; 6] = [
     "Slots",
-    "Turned away, by reason",
-    "etcd has lost acknowledged writes",
-    "Fenced, and journals not written",
-    "Clocks of the fleet",
+    "Rejected, by reason",
+    "etcd lost acknowledged writes",
+    "Fencing and journal failures",
+    "Clock difference in the fleet",
     "Log lines dropped",
 ];
 
