@@ -295,3 +295,19 @@ fn in_its_last_tick_a_format_mints_the_ids_of_all_lanes() {
         "{refused:?}"
     );
 }
+
+#[test]
+fn a_format_without_a_stamp_below_2_to_the_64_has_ended() {
+    // `start_after` has the tick 2^41 - 2, and a tick has 2^24 sequence numbers, so the first stamp
+    // after it does not fit into 64 bits. The format may use several lanes for one batch.
+    let fields = "{ name = 'time', kind = 'time', bits = 41 }, { name = 'worker', kind = 'worker', bits = 1 }, \
+        { name = 'sequence', kind = 'sequence', bits = 24 }]\nstart_after = '73786976294771097600' #";
+    let minter = at_start(custom("1ms", fields));
+    for count in [1, 3] {
+        let refused = reserve(&minter, count).err();
+        assert!(
+            matches!(refused, Some(Denied::Refused(Refusal::EpochEnded { .. }))),
+            "{refused:?}"
+        );
+    }
+}

@@ -283,6 +283,14 @@ fn records(store: &Arc<MemoryCoordinator>) -> FleetRecords {
     )
 }
 
+/// Returns the records of a node that keeps a journal, and the folder of the journal.
+fn records_with_journal(store: &Arc<MemoryCoordinator>) -> (tempfile::TempDir, FleetRecords) {
+    let journal = tempfile::tempdir().expect("a temporary folder");
+    let kept = AppendJournal::of(journal.path(), &Namespace::default(), || ());
+    let records = records_of_node(store).with_journal(Some(kept));
+    (journal, records)
+}
+
 /// Returns the records as a node of the fleet sees them. Writes fail if the fleet does not allow
 /// them.
 fn records_of_node(store: &Arc<MemoryCoordinator>) -> FleetRecords {
@@ -1183,9 +1191,7 @@ fn a_closed_series_comes_back_whole_and_closed_after_a_restore_to_before_the_ado
         fence(&store, None);
         let backup = store.copy();
         run(&adoption, &node).expect("nothing is in the way");
-        let journal = tempfile::tempdir().expect("a temporary folder");
-        let kept = AppendJournal::of(journal.path(), &Namespace::default(), || ());
-        let of_node = records_of_node(&store).with_journal(Some(kept));
+        let (journal, of_node) = records_with_journal(&store);
         if is_read {
             let first = (acme.clone(), node.given[0].mark.key);
             of_node.given_to(&[first]).expect("reads");
@@ -1231,9 +1237,7 @@ fn conjunctions_that_the_fleet_has_removed_are_adopted_again_beside_a_later_one(
         fence(&store, None);
         let backup = store.copy();
         run(&adoption, &node).expect("nothing is in the way");
-        let journal = tempfile::tempdir().expect("a temporary folder");
-        let kept = AppendJournal::of(journal.path(), &Namespace::default(), || ());
-        let of_node = records_of_node(&store).with_journal(Some(kept));
+        let (journal, of_node) = records_with_journal(&store);
         let mut old = of_node.anchors(None, 999).expect("reads");
         old.retain(|old| (&old.key.format, old.key.pair) == (&tallied().format, tallied().pair));
         of_node.forget_anchors(&old).expect("memory answers");
