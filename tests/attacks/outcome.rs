@@ -91,7 +91,8 @@ pub(crate) struct Outcome {
     pub(crate) rounds: Vec<Round>,
     pub(crate) peak_mib: u64,
     pub(crate) shed: Shed,
-    /// The number of responses with the status 500 or 504, according to the metrics of the service.
+    /// The number of responses with the status 500, and in an optimized build also 504, according to
+    /// the metrics of the service.
     pub(crate) failed: u64,
     pub(crate) has_panicked: bool,
 }
